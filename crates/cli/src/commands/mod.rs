@@ -1,0 +1,65 @@
+//! The commands, one file each.
+
+pub(crate) mod acquire;
+pub(crate) mod break_hold;
+pub(crate) mod completions;
+pub(crate) mod ls;
+pub(crate) mod man;
+pub(crate) mod release;
+pub(crate) mod renew;
+pub(crate) mod run;
+pub(crate) mod show;
+
+use std::{io::Read, time::Duration};
+
+use leasehold::{Client, Ticket};
+
+use crate::{
+    args::{Cli, Command},
+    exit::{Exit, Failure},
+};
+
+/// How long the end of a command may take.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Does what the command line says.
+pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
+    let Cli { store, talk, command } = cli;
+    match command {
+        Command::Completions(args) => completions::run(&args),
+        Command::Man => man::run(),
+        Command::Run(args) => run::run(&args, &store.resolve()?, talk.volume()),
+        Command::Acquire(args) => block_on(acquire::run(args, &store.resolve()?, talk.volume())),
+        Command::Renew(args) => block_on(renew::run(args, &store.resolve()?, talk)),
+        Command::Release(args) => block_on(release::run(args, &store.resolve()?)),
+        Command::Ls(args) => block_on(ls::run(args, &store.resolve()?, talk)),
+        Command::Show(args) => block_on(show::run(args, &store.resolve()?, talk)),
+        Command::Break(args) => block_on(break_hold::run(args, &store.resolve()?, talk.volume())),
+    }
+}
+
+/// Runs a command to its end. One thread is enough for what a command does, and the quickest to start.
+fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::internal("cannot start", error))?;
+    let ended = runtime.block_on(command);
+    // Nothing of ours is left to wait for; a store's thread may be.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Closes the store. What is left in it ends with its lease, so a failure here changes nothing.
+async fn close(client: &Client) {
+    let _ = client.shutdown(GOODBYE).await;
+}
+
+/// The ticket as given, or from stdin for `-`: there nobody sees it in the process list.
+fn read_ticket(argument: &str) -> Result<Ticket, Failure> {
+    let mut text = argument.to_owned();
+    if argument == "-" {
+        text.clear();
+        let read = std::io::stdin().lock().take(64 * 1024).read_to_string(&mut text);
+        read.map_err(|error| Failure::usage(format!("no ticket on stdin: {error}")))?;
+    }
+    Ok(text.parse()?)
+}

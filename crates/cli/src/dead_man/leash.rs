@@ -1,0 +1,118 @@
+//! The parent's end of a dead-man: starting it, telling it things, learning how it ended.
+//!
+//! Nothing here waits. The pipe never blocks the parent: a dead-man that does not read (stopped by somebody) loses
+//! deadlines, and is thereby early, never late.
+
+use std::{
+    fs::File,
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use leasehold::time::Clock;
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, OFlag, fcntl},
+    unistd,
+};
+
+use super::{
+    ARGUMENT, Verdict,
+    message::{Message, OnLost},
+};
+
+/// What a dead-man needs to know from the start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// How long the child may take to end after it was asked to.
+    pub(crate) grace: Duration,
+    /// What to do when the lock is lost.
+    pub(crate) on_lost: OnLost,
+}
+
+/// A dead-man that watches for us.
+#[derive(Debug)]
+pub(crate) struct Leash {
+    pipe: OwnedFd,
+    process: Child,
+}
+
+impl Leash {
+    /// Starts a dead-man. It gets the store's session and the writing end of the child's pipe, and nothing else.
+    /// What it has to know is in its pipe before it is started, so it is never without.
+    pub(crate) fn start(
+        terms: Terms,
+        known: &[Message],
+        session: Option<OwnedFd>,
+        lost: OwnedFd,
+    ) -> io::Result<Self> {
+        let (told, pipe) = unistd::pipe2(OFlag::O_CLOEXEC)?;
+        // Only our end: the other description is the dead-man's.
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        for message in [Message::Grace(terms.grace), Message::OnLost(terms.on_lost)].iter().chain(known) {
+            write(&pipe, *message)?;
+        }
+        let session = session.map_or_else(|| File::open("/dev/null").map(OwnedFd::from), Ok)?;
+        // The file itself, not its name: it may have been replaced since we were started.
+        let process = Command::new("/proc/self/exe")
+            .arg0("leasehold")
+            .arg(ARGUMENT)
+            .env_clear()
+            .stdin(Stdio::from(told))
+            .stdout(Stdio::from(session))
+            .stderr(Stdio::from(lost))
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { pipe, process })
+    }
+
+    /// Another writing end of its pipe, for the child to announce itself by.
+    pub(crate) fn voice(&self) -> io::Result<OwnedFd> {
+        self.pipe.try_clone()
+    }
+
+    /// Tells it something.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it does not listen at the moment, `BrokenPipe` if it is gone.
+    pub(crate) fn tell(&self, message: Message) -> io::Result<()> {
+        write(&self.pipe, message)
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<Verdict> {
+        let status = self.process.try_wait().ok()??;
+        Some(Verdict::from_code(status.code()))
+    }
+
+    /// Waits until it has gone, for a moment: not every init reaps what is left to it. It was told to go long ago.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves the process to init.
+    pub(crate) async fn gone(mut self, clock: &Clock) {
+        for _ in 0..100 {
+            if self.ended().is_some() {
+                return;
+            }
+            clock.pause(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Tells it that there is nothing left to watch and leaves it to itself.
+    pub(crate) fn let_go(self) {
+        // One that is gone needs no word.
+        let _ = self.tell(Message::Done);
+    }
+}
+
+fn write(pipe: &OwnedFd, message: Message) -> io::Result<()> {
+    loop {
+        match unistd::write(pipe, &message.encode()) {
+            Err(Errno::EINTR) => {}
+            // Sixteen bytes go into a pipe whole or not at all.
+            written => return Ok(written.map(drop)?),
+        }
+    }
+}

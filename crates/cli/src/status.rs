@@ -1,0 +1,130 @@
+//! `--status-file`: one line of JSON with the true outcome, since a child's exit code may look like one of ours.
+
+use std::{
+    fs, io,
+    io::Write,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
+
+use leasehold::backend::Loss;
+use serde::Serialize;
+
+use crate::{
+    exit::{Exit, Failure},
+    supervise::hold::Hold,
+};
+
+/// What is known of a run so far. Its fields are a promise to programs.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Report {
+    outcome: &'static str,
+    exit_code: u8,
+    names: Vec<String>,
+    fences: Vec<u64>,
+    ids: Vec<String>,
+    child_code: Option<i32>,
+    child_signal: Option<i32>,
+    loss: Option<String>,
+    holders: Option<String>,
+    error: Option<String>,
+    waited_ms: u64,
+    held_ms: Option<u64>,
+}
+
+impl Report {
+    pub(crate) fn new(names: Vec<String>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    pub(crate) fn waited(&mut self, waited: Duration) {
+        self.waited_ms = waited.as_millis() as u64;
+    }
+
+    pub(crate) fn held(&mut self, hold: &Hold) {
+        self.fences = hold.guards().map(leasehold::Guard::fence).collect();
+        self.ids = hold.guards().map(|guard| guard.id().to_string()).collect();
+    }
+
+    pub(crate) fn held_for(&mut self, held: Duration) {
+        self.held_ms = Some(held.as_millis() as u64);
+    }
+
+    pub(crate) fn busy(&mut self, holders: &str) {
+        self.holders = Some(holders.to_owned());
+    }
+
+    pub(crate) fn child(&mut self, status: ExitStatus) {
+        self.child_code = status.code();
+        self.child_signal = status.signal();
+    }
+
+    pub(crate) fn loss(&mut self, loss: &Loss) {
+        self.loss = Some(loss.to_string());
+    }
+
+    pub(crate) fn lost(&mut self, why: &str) {
+        self.loss = Some(why.to_owned());
+    }
+
+    /// What a child's end is to the shell.
+    pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+        match status.code() {
+            Some(code) => Exit::Child(u8::try_from(code).unwrap_or(u8::MAX)),
+            None => Exit::Signal(status.signal().unwrap_or_default()),
+        }
+    }
+
+    /// Writes it, whole or not at all: a reader never sees half a line.
+    pub(crate) fn write(&mut self, path: &Path, ended: &Result<Exit, Failure>) -> io::Result<()> {
+        let exit = match ended {
+            Ok(exit) => *exit,
+            Err(failure) => {
+                self.error = Some(failure.message.clone());
+                failure.exit
+            }
+        };
+        (self.outcome, self.exit_code) = (self.word(exit), exit.code());
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        replace(path, &line)
+    }
+
+    fn word(&self, exit: Exit) -> &'static str {
+        match exit {
+            Exit::Success | Exit::Child(_) => "exited",
+            Exit::Signal(_) if self.child_signal.is_some() => "signaled",
+            Exit::Signal(_) => "interrupted",
+            Exit::Busy(_) => "busy",
+            Exit::Lost => "lost",
+            Exit::Broken => "broken",
+            Exit::MaxRun => "max_run",
+            Exit::NotExecutable => "not_executable",
+            Exit::NotFound => "not_found",
+            Exit::Usage => "usage",
+            Exit::Unavailable => "unavailable",
+            Exit::Denied => "denied",
+            Exit::Config => "config",
+            Exit::Internal => "internal",
+        }
+    }
+}
+
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let new = beside(path);
+    let write = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&new)?;
+        file.write_all(content)?;
+        fs::rename(&new, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&new)))
+}
+
+/// A name next to it that nobody else uses.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    path.with_file_name(name)
+}

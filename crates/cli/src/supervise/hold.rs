@@ -1,0 +1,58 @@
+//! What `run` holds: one lock or several, as one thing with one deadline.
+
+use leasehold::{Guard, SetGuard, backend::Loss, time::Instant};
+
+/// The locks that are held, and their names in the order in which they were asked for.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    names: Vec<String>,
+    guard: SetGuard,
+}
+
+impl Hold {
+    pub(crate) fn new(names: Vec<String>, guard: SetGuard) -> Self {
+        Self { names, guard }
+    }
+
+    /// The guards, in the order in which the names were given. A name given twice has one guard, named twice.
+    pub(crate) fn guards(&self) -> impl Iterator<Item = &Guard> {
+        self.names.iter().filter_map(|name| self.guard.guard(name))
+    }
+
+    /// Until when all of them are ours.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.first_to_end().map_or(Instant::from_nanos(0), Guard::deadline)
+    }
+
+    /// Completes when the deadline may have moved beyond `known`, or a lock is lost.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub(crate) async fn renewed(&self, known: Instant) {
+        // The deadline of all moves when the one that ends first is renewed, and not before.
+        match self.first_to_end() {
+            Some(guard) => drop(guard.renewed(known).await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Completes when any of them is lost.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub(crate) async fn lost(&self) -> Loss {
+        self.guard.lost().await
+    }
+
+    /// Gives all of them back.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing: the releases go on in the background.
+    pub(crate) async fn release(self) -> leasehold::Result<()> {
+        self.guard.release().await
+    }
+
+    fn first_to_end(&self) -> Option<&Guard> {
+        self.guard.guards().iter().min_by_key(|guard| guard.deadline())
+    }
+}

@@ -1,0 +1,85 @@
+//! Signals to this process: which of them concern us, and in which order they came.
+//!
+//! A signal that was ignored when we were started (`nohup`, a background job of a plain shell) stays ignored: it
+//! is not caught, so the child inherits that it is ignored, as it would without us. CHLD is the exception: without
+//! it we would not learn how the child ended.
+
+use std::{fs, future::poll_fn, io, task::Poll};
+
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{self, SignalKind};
+
+/// Signals that end a wait for a lock.
+pub(crate) const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Signals that matter besides once there is a child: all but CHLD are passed on to it.
+pub(crate) const WITH_CHILD: [Signal; 6] =
+    [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGWINCH, Signal::SIGCONT, Signal::SIGTSTP, Signal::SIGCHLD];
+
+/// Signals that are caught, from now until the process ends.
+#[derive(Debug)]
+pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
+
+impl Signals {
+    /// Catches these, except those that are ignored.
+    pub(crate) fn catch(signals: &[Signal]) -> io::Result<Self> {
+        let mut caught = Self(Vec::new());
+        caught.add(signals)?;
+        Ok(caught)
+    }
+
+    /// Catches these too.
+    pub(crate) fn add(&mut self, signals: &[Signal]) -> io::Result<()> {
+        let ignored = ignored() & !bit(Signal::SIGCHLD);
+        for &signal in signals.iter().filter(|signal| ignored & bit(**signal) == 0) {
+            self.0.push((signal, unix::signal(SignalKind::from_raw(signal as i32))?));
+        }
+        Ok(())
+    }
+
+    /// The next signal that comes.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub(crate) async fn next(&mut self) -> Signal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.0 {
+                if stream.poll_recv(context).is_ready() {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+fn bit(signal: Signal) -> u64 {
+    1 << (signal as u32 - 1)
+}
+
+/// The set of ignored signals; none where it cannot be known.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    parse_ignored(&status).unwrap_or(0)
+}
+
+fn parse_ignored(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ignored_are_read_from_the_status() {
+        let status =
+            "Name:\tx\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000000\n";
+        let ignored = parse_ignored(status).unwrap();
+        assert_ne!(ignored & bit(Signal::SIGHUP), 0);
+        assert_ne!(ignored & bit(Signal::SIGPIPE), 0);
+        assert_eq!(ignored & bit(Signal::SIGTERM), 0);
+    }
+}

@@ -1,0 +1,179 @@
+//! The lock and the child part ways: the program is killed, stopped, or told that its lock is gone.
+
+use std::fs;
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use crate::common::{Outcome, Place, Running, wait_until};
+
+/// A child that shows that it runs, and will not end when asked to.
+const STUBBORN: &str =
+    "trap '' TERM; echo held $LEASEHOLD_FENCE >> $LOG; while :; do echo beat >> $LOG; sleep 0.01; done";
+
+/// One that ends when asked to.
+const WILLING: &str = "echo held $LEASEHOLD_FENCE >> $LOG; while :; do echo beat >> $LOG; sleep 0.01; done";
+
+fn holder(place: &Place, options: &[&str], script: &str) -> Running {
+    let running = place.start(&[&["run"], options, &["x", "--", "sh", "-c", script]].concat());
+    place.wait_for_line("beat");
+    running
+}
+
+/// The next holder gets the lock, after the last sign of life of the first, and with a greater fence.
+fn next_holder_comes_after(place: &Place) {
+    let next = place.run(&["run", "x", "--", "sh", "-c", "echo next $LEASEHOLD_FENCE >> $LOG"]);
+    assert_eq!(next.code, 0, "{}", next.stderr);
+    let log = place.log();
+    let fence = |word: &str| -> u64 {
+        let line = log.iter().find_map(|line| line.strip_prefix(word)).unwrap();
+        line.trim().parse().unwrap()
+    };
+    assert!(log.last().unwrap().starts_with("next"), "the first child lived on: {:?}", &log[log.len() - 3..]);
+    assert!(fence("next") > fence("held"));
+}
+
+#[test]
+fn killed_with_a_willing_child() {
+    let place = Place::new();
+    holder(&place, &["--ttl", "60s"], WILLING).kill();
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn killed_with_a_child_that_will_not_end() {
+    let place = Place::new();
+    holder(&place, &["--ttl", "60s", "--grace", "200ms"], STUBBORN).kill();
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn killed_with_a_stopped_child() {
+    let place = Place::new();
+    let script = "echo held $LEASEHOLD_FENCE >> $LOG; echo beat >> $LOG; kill -STOP $$; echo beat >> $LOG";
+    holder(&place, &["--ttl", "60s"], script).kill();
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn stopped_for_longer_than_the_lease() {
+    let place = Place::new();
+    let running = holder(&place, &["--ttl", "2s"], STUBBORN);
+    running.signal(Signal::SIGSTOP);
+    next_holder_comes_after(&place);
+    running.signal(Signal::SIGCONT);
+    let ended = running.end();
+    assert_eq!(ended.code, 76, "{}", ended.stderr);
+    assert!(ended.stderr.contains("the command was stopped"), "{}", ended.stderr);
+}
+
+#[test]
+fn stopped_for_a_while_and_the_child_ended_in_time() {
+    let place = Place::new();
+    let script = "echo beat >> $LOG; until [ -e go ]; do sleep 0.01; done; echo done >> $LOG; exit 3";
+    let running = holder(&place, &["--ttl", "2s"], script);
+    running.signal(Signal::SIGSTOP);
+    fs::write(place.path("go"), "").unwrap();
+    place.wait_for_line("done");
+    // The lease has to run out for the next one to come: the session is still there.
+    assert_eq!(place.run(&["run", "x", "--", "true"]).code, 0);
+    running.signal(Signal::SIGCONT);
+    assert_eq!(running.end().code, 3, "the child ended under its lock");
+}
+
+#[test]
+fn broken_by_an_operator() {
+    let place = Place::new();
+    let running = holder(&place, &["--ttl", "1s"], WILLING);
+    let id = place.show("x")["holders"][0]["id"].as_str().unwrap().to_owned();
+    let broken = place.run(&["break", "x", "--id", &id, "--reason", "stuck since noon", "--yes"]);
+    assert_eq!(broken.code, 0, "{}", broken.stderr);
+    assert!(broken.stderr.contains("is held by sh (pid"), "{}", broken.stderr);
+    let ended = running.end();
+    assert_eq!(ended.code, 79, "{}", ended.stderr);
+    for part in ["broken by tester@", "stuck since noon", "may have overlapped"] {
+        assert!(ended.stderr.contains(part), "{part:?} is not in {}", ended.stderr);
+    }
+    let again = place.run(&["break", "x", "--id", &id, "--reason", "again", "--yes"]);
+    assert_eq!(again.code, 75, "{}", again.stderr);
+}
+
+#[test]
+fn broken_while_the_child_came_to_its_own_end() {
+    let place = Place::new();
+    let script = "echo beat >> $LOG; until [ -e go ]; do sleep 0.01; done";
+    let running = holder(&place, &["--ttl", "60s"], script);
+    let id = place.show("x")["holders"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(place.run(&["break", "x", "--id", &id, "--reason", "why", "--yes"]).code, 0);
+    fs::write(place.path("go"), "").unwrap();
+    let ended = running.end();
+    assert_eq!(ended.code, 79, "{}", ended.stderr);
+    assert!(ended.stderr.contains("ended by itself"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_child_can_see_the_loss_and_go_on_if_asked_to() {
+    let place = Place::new();
+    let script = "echo beat >> $LOG; cat <&$LEASEHOLD_LOST_FD; echo told >> $LOG; exit 5";
+    let running = holder(&place, &["--ttl", "1s", "--on-lost", "warn"], script);
+    let id = place.show("x")["holders"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(place.run(&["break", "x", "--id", &id, "--reason", "why", "--yes"]).code, 0);
+    let Outcome { code, stderr, .. } = running.end();
+    assert_eq!(code, 5, "{stderr}");
+    assert!(stderr.contains("the command runs on, as asked"), "{stderr}");
+    assert_eq!(place.log(), ["beat", "told"]);
+}
+
+#[test]
+fn the_child_sees_the_loss_when_the_program_is_killed() {
+    let place = Place::new();
+    let script = "trap '' TERM; echo beat >> $LOG; cat <&$LEASEHOLD_LOST_FD; echo told >> $LOG; sleep 100";
+    holder(&place, &["--ttl", "60s", "--grace", "10s"], script).kill();
+    place.wait_for_line("told");
+}
+
+#[test]
+fn a_dead_man_that_dies_is_replaced() {
+    let place = Place::new();
+    let running = holder(&place, &["--ttl", "60s", "--grace", "200ms"], STUBBORN);
+    let first = dead_man_of(&running).unwrap();
+    kill(first, Signal::SIGKILL).unwrap();
+    wait_until("another dead-man", || dead_man_of(&running).is_some_and(|next| next != first));
+    running.kill();
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn a_program_killed_at_any_moment_leaves_no_child_behind() {
+    let place = Place::new();
+    // From before it has a child until after: the child either never runs or is stopped.
+    for round in 0..40_u64 {
+        let script = format!("echo start {round} $$ >> $LOG; exec sleep 100");
+        let running = place.start(&["run", "--ttl", "60s", "x", "--", "sh", "-c", &script]);
+        let spins = round * 20_000;
+        (0..spins).for_each(|spin| _ = std::hint::black_box(spin));
+        running.kill();
+    }
+    // Whoever comes after them all finds none of them alive.
+    assert_eq!(place.run(&["run", "x", "--", "sh", "-c", "echo next >> $LOG"]).code, 0);
+    for line in place.log() {
+        if let Some(pid) = line.strip_prefix("start").and_then(|rest| rest.split_whitespace().nth(1)) {
+            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            assert!(!command.starts_with("sleep\0100"), "child {pid} lives on: {line}");
+        }
+    }
+}
+
+/// The dead-man that this program has started.
+fn dead_man_of(running: &Running) -> Option<Pid> {
+    let pid = running.pid();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let is_dead_man = |child: &&str| {
+        let command = fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        command.contains("__dead-man")
+    };
+    let child = children.split_whitespace().find(is_dead_man)?;
+    Some(Pid::from_raw(child.parse().ok()?))
+}

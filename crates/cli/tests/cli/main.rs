@@ -1,0 +1,13 @@
+//! The binary as its users meet it: real processes on a store of their own.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod crash;
+mod listing;
+mod run;
+mod settings;
+mod signals;
+mod snapshots;
+mod terminal;
+mod tickets;

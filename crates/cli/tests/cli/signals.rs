@@ -1,0 +1,70 @@
+//! Signals: passed on to the child, and obeyed by those who wait.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+
+use crate::common::{Place, Running};
+
+#[test]
+fn signals_go_to_the_child_and_the_lock_stays_until_it_ends() {
+    let place = Place::new();
+    let names = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "CONT", "TSTP"];
+    let traps: String = names.iter().map(|name| format!("trap 'echo {name} >> $LOG' {name}; ")).collect();
+    let script = traps + "echo ready >> $LOG; until [ -e go ]; do sleep 0.01; done; exit 5";
+    let running = place.start(&["run", "x", "--", "sh", "-c", &script]);
+    place.wait_for_line("ready");
+    for name in names {
+        running.signal(format!("SIG{name}").parse::<Signal>().unwrap());
+        if name == "TSTP" {
+            // The shell heeds it once what it runs goes on.
+            running.signal(Signal::SIGCONT);
+        }
+        place.wait_for_line(name);
+        assert_eq!(place.run(&["run", "-n", "x", "--", "true"]).code, 75, "{name}");
+    }
+    fs::write(place.path("go"), "").unwrap();
+    assert_eq!(running.end().code, 5);
+}
+
+#[test]
+fn a_child_ended_by_a_signal_is_128_and_the_signal() {
+    let place = Place::new();
+    let running = place.start(&["run", "x", "--", "sh", "-c", "echo ready >> $LOG; exec sleep 100"]);
+    place.wait_for_line("ready");
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.end().code, 143);
+}
+
+#[test]
+fn whoever_waits_leaves_the_line_when_told_to_end() {
+    let place = Place::new();
+    let holding = place.start(&["run", "x", "--", "sh", "-c", "echo held >> $LOG; read line; sleep 100"]);
+    place.wait_for_line("held");
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let waiting = place.start(&["run", "--fair", "x", "--", "echo", "never"]);
+        place.wait_for_waiter("x");
+        waiting.signal(signal);
+        let ended = waiting.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (code, ""), "{}", ended.stderr);
+        assert_eq!(place.show("x")["waiters"].as_array().unwrap().len(), 0);
+    }
+    holding.signal(Signal::SIGTERM);
+    assert_eq!(holding.end().code, 143);
+}
+
+#[test]
+fn a_signal_ignored_from_the_start_stays_ignored() {
+    let place = Place::new();
+    let exe = env!("CARGO_BIN_EXE_leasehold");
+    let inner = "echo ready >> $LOG; until [ -e go ]; do sleep 0.01; done; exit 6";
+    let script = format!("trap '' HUP; exec {exe} run x -- sh -c '{inner}'");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).env("LOG", place.path("log")).current_dir(place.path(""));
+    command.env("LEASEHOLD_STORE", format!("sqlite:{}", place.path("locks.db").display()));
+    let running = Running::start(&mut command);
+    place.wait_for_line("ready");
+    running.signal(Signal::SIGHUP);
+    fs::write(place.path("go"), "").unwrap();
+    assert_eq!(running.end().code, 6);
+}

@@ -1,0 +1,84 @@
+//! The terminal: lent to the child, and given back.
+
+use std::{
+    fs::File,
+    io::Write,
+    os::fd::OwnedFd,
+    process::{Command, Stdio},
+};
+
+use crate::common::{Outcome, Place, wait_until};
+
+/// Runs a shell script as the leader of a session on a terminal of its own; `input` is typed once the script has
+/// written `ready` to the log.
+fn on_a_terminal(place: &Place, script: &str, input: &[u8]) -> Outcome {
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let end = || Stdio::from(terminal.slave.try_clone().unwrap());
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait", "sh", "-c", script]).current_dir(place.path(""));
+    for (key, value) in place.leasehold(&[]).get_envs() {
+        command.env(key, value.unwrap_or_default());
+    }
+    command.env("EXE", env!("CARGO_BIN_EXE_leasehold")).stdin(end()).stdout(end()).stderr(end());
+    let mut child = command.spawn().unwrap();
+    let mut keyboard = File::from(terminal.master as OwnedFd);
+    if !input.is_empty() {
+        place.wait_for_line("ready");
+        keyboard.write_all(input).unwrap();
+    }
+    wait_until("the end of the session", || child.try_wait().unwrap().is_some());
+    let code = child.wait().unwrap().code().unwrap();
+    Outcome { code, stdout: String::new(), stderr: String::new() }
+}
+
+/// Prints the process's own group and the group that has the terminal.
+const GROUPS: &str = "read -r _ _ _ _ group _ _ foreground _ < /proc/$$/stat; ";
+
+#[test]
+fn the_child_has_the_terminal_while_it_runs_and_no_longer() {
+    let place = Place::new();
+    let inner = format!("{GROUPS} [ $group = $foreground ] && echo lent >> $LOG");
+    let outer =
+        format!("$EXE run x -- sh -c '{inner}'; {GROUPS} [ $group = $foreground ] && echo back >> $LOG");
+    on_a_terminal(&place, &outer, b"");
+    assert_eq!(place.log(), ["lent", "back"]);
+}
+
+#[test]
+fn the_terminal_comes_back_if_the_command_cannot_be_run() {
+    let place = Place::new();
+    let outer = format!("$EXE run x -- ./nowhere; {GROUPS} [ $group = $foreground ] && echo back >> $LOG");
+    on_a_terminal(&place, &outer, b"");
+    assert_eq!(place.log(), ["back"]);
+}
+
+#[test]
+fn control_c_reaches_the_child_once() {
+    let place = Place::new();
+    let inner = "trap \"echo INT >> $LOG; exit 9\" INT; echo ready >> $LOG; while :; do sleep 0.01; done";
+    let ended = on_a_terminal(&place, &format!("exec $EXE run x -- sh -c '{inner}'"), b"\x03");
+    assert_eq!(ended.code, 9);
+    assert_eq!(place.log(), ["ready", "INT"]);
+}
+
+#[test]
+fn control_z_stops_the_whole_job_and_fg_brings_it_back() {
+    let place = Place::new();
+    let inner = "echo ready >> $LOG; until [ -e go ]; do sleep 0.01; done; echo resumed >> $LOG; exit 4";
+    let outer = format!(
+        "set -m; $EXE run --ttl 60s x -- sh -c '{inner}'; echo stopped >> $LOG; touch go; fg; echo ended $? >> $LOG"
+    );
+    on_a_terminal(&place, &outer, b"\x1a");
+    assert_eq!(place.log(), ["ready", "stopped", "resumed", "ended 4"]);
+}
+
+#[test]
+fn in_a_pipeline_the_terminal_stays_with_the_others_until_the_child_asks() {
+    let place = Place::new();
+    let inner = format!(
+        "{GROUPS} [ $group != $foreground ] && echo apart >> $LOG; echo ready >> $LOG; read line < /dev/tty; echo $line >> $LOG"
+    );
+    let outer = format!("set -m; $EXE run x -- sh -c '{inner}' | cat");
+    on_a_terminal(&place, &outer, b"typed\n");
+    assert_eq!(place.log(), ["apart", "ready", "typed"]);
+}

@@ -1,0 +1,208 @@
+//! The store within this process: the reference for every other, and the one that tests and examples use.
+//!
+//! Records live in a map behind a mutex; time is the client's [`Clock`], so a test with paused time has a store
+//! with paused time. Vacant records are removed at once, which raises the floor that new ones start from.
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use hashbrown::{HashMap, hash_map::EntryRef};
+use tokio::sync::watch;
+
+use super::{
+    Bell, Cell, CellPage, CellWrite, Expect, Guarantee, Level, LockPage, LockState, RecordStore, Recorded,
+    StoreInfo,
+    record::{Answer, Moment, Record, Step, Surroundings, Wake},
+};
+use crate::{error::Result, id::ClaimId, key::Key, time::Clock};
+
+/// Locks within one process.
+#[derive(Debug)]
+pub struct Memory {
+    info: StoreInfo,
+    clock: Clock,
+    shelves: Mutex<Shelves>,
+}
+
+/// All that the store keeps.
+#[derive(Debug, Default)]
+struct Shelves {
+    records: HashMap<Arc<str>, Record>,
+    bells: HashMap<ClaimId, watch::Sender<()>>,
+    cells: BTreeMap<String, (Cell, Option<Moment>)>,
+    /// No record may start below this: the newest fence of any record removed.
+    floor: u64,
+    cell_version: u64,
+}
+
+impl Memory {
+    /// An empty store. Clients that should meet share it by cloning the backend.
+    pub fn new() -> Recorded<Self> {
+        Self::with_clock(Clock::boot())
+    }
+
+    /// An empty store on another clock, for tests.
+    pub fn with_clock(clock: Clock) -> Recorded<Self> {
+        let guarantee = Guarantee::new(Level::S3, "never, within the process; it is gone with the process");
+        let info = StoreInfo::new("memory", "memory:", guarantee);
+        Recorded::new(Self { info, clock, shelves: Mutex::default() })
+    }
+
+    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        // A panic while the mutex was held can only come from a defect in a pure transition; the maps are sound.
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Moment {
+        Moment(self.clock.now().as_micros())
+    }
+
+    fn around(&self) -> Surroundings<'static> {
+        Surroundings { now: self.now(), session: None, alive: &|_| true }
+    }
+}
+
+impl RecordStore for Memory {
+    type Bell = MemoryBell;
+
+    fn info(&self) -> &StoreInfo {
+        &self.info
+    }
+
+    async fn apply(&self, key: &Key, step: Step) -> Result<Answer> {
+        let mut shelves = self.shelves();
+        let around = self.around();
+        shelves.apply(key, &step, &around)
+    }
+
+    fn bell(&self, _key: &Key, id: ClaimId) -> MemoryBell {
+        let (sender, receiver) = watch::channel(());
+        self.shelves().bells.insert(id, sender);
+        MemoryBell(receiver)
+    }
+
+    async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
+        let shelves = self.shelves();
+        Ok(shelves.records.get(key.full()).and_then(|record| record.view(key.full(), &self.around())))
+    }
+
+    async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
+        let around = self.around();
+        let shelves = self.shelves();
+        let after = |name: &str| cursor.is_none_or(|cursor| name > cursor);
+        let mut names: Vec<_> =
+            shelves.records.keys().filter(|name| name.starts_with(prefix) && after(name)).collect();
+        names.sort_unstable();
+        let next = names.get(limit.wrapping_sub(1)).filter(|_| names.len() > limit).map(ToString::to_string);
+        names.truncate(limit);
+        let locks = names.into_iter().filter_map(|name| shelves.records[name].view(name, &around)).collect();
+        Ok(LockPage { locks, next })
+    }
+
+    async fn read_cell(&self, name: &str) -> Result<Option<Cell>> {
+        let now = self.now();
+        Ok(self.shelves().live_cell(name, now).cloned())
+    }
+
+    async fn write_cell(
+        &self,
+        name: &str,
+        expect: Expect,
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<CellWrite> {
+        let now = self.now();
+        let mut shelves = self.shelves();
+        let found = shelves.live_cell(name, now).map(|cell| cell.version);
+        let wanted = match expect {
+            Expect::Absent => None,
+            Expect::Version(version) => Some(version),
+        };
+        if found != wanted {
+            return Ok(CellWrite::Conflict);
+        }
+        shelves.cell_version += 1;
+        let cell = Cell { name: name.to_owned(), version: shelves.cell_version, value: value.to_vec() };
+        let until = ttl.map(|ttl| Moment(now.0.saturating_add(ttl.as_micros() as u64)));
+        shelves.cells.insert(name.to_owned(), (cell, until));
+        Ok(CellWrite::Written(shelves.cell_version))
+    }
+
+    async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
+        let now = self.now();
+        let shelves = self.shelves();
+        let from = cursor.map_or(Bound::Included(prefix), Bound::Excluded);
+        let range = shelves.cells.range::<str, _>((from, Bound::Unbounded));
+        let mut live = range
+            .take_while(|(name, _)| name.starts_with(prefix))
+            .filter(|(_, (_, until))| until.is_none_or(|until| until > now));
+        let cells: Vec<Cell> = live.by_ref().take(limit).map(|(_, (cell, _))| cell.clone()).collect();
+        let next = live.next().and_then(|_| cells.last()).map(|cell| cell.name.clone());
+        Ok(CellPage { cells, next })
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Shelves {
+    fn apply(&mut self, key: &Key, step: &Step, around: &Surroundings<'_>) -> Result<Answer> {
+        if let Step::Release { id, .. } = step
+            && !self.bells.is_empty()
+        {
+            self.bells.remove(id);
+        }
+        let applied = match self.records.entry_ref(key.full()) {
+            EntryRef::Occupied(mut entry) => {
+                let applied = entry.get_mut().apply(step, around);
+                if entry.get().is_vacant() {
+                    self.floor = self.floor.max(entry.remove().fence());
+                }
+                applied
+            }
+            EntryRef::Vacant(entry) => {
+                let mut record = Record::new(self.floor);
+                let applied = record.apply(step, around);
+                self.floor = self.floor.max(record.fence());
+                if !record.is_vacant() {
+                    entry.insert_with_key(key.shared(), record);
+                }
+                applied
+            }
+        };
+        self.ring(&applied.wake);
+        applied.answer
+    }
+
+    fn ring(&self, wakes: &[Wake]) {
+        for wake in wakes {
+            let rung = self.bells.get(&wake.id).is_some_and(|bell| bell.send(()).is_ok());
+            if rung && wake.alone {
+                return;
+            }
+        }
+    }
+
+    fn live_cell(&self, name: &str, now: Moment) -> Option<&Cell> {
+        let (cell, until) = self.cells.get(name)?;
+        until.is_none_or(|until| until > now).then_some(cell)
+    }
+}
+
+/// Wakes one claim. A watch keeps the last ring for whoever looks later: no ring is lost.
+#[derive(Debug)]
+pub struct MemoryBell(watch::Receiver<()>);
+
+impl Bell for MemoryBell {
+    async fn rung(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The store dropped our bell: the claim is being released and will not wait again.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Transitions of locks and semaphores: attempt, renew, recount, release, break.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Held, Mark, Moment, Person, Record, Spent, Surroundings, WAIT_LEASE, Waiting, step::Answer};
+use crate::{
+    backend::{
+        Attempt, BreakOutcome, Broken, Busy, ClaimSpec, Grant, Holds, Kind, Life, Mode, Release, Renew,
+        Renewal,
+    },
+    error::{Error, ErrorKind, Operation, Result},
+    id::ClaimId,
+};
+
+/// How many waiters outside the fair line a record lists. Those beyond still wait; they are only not named, and a
+/// crowd cannot make every step on the name slow.
+const LISTED_WAITERS: usize = 64;
+
+/// How soon a waiter that is not listed, and so cannot be woken, should look again.
+const UNLISTED: Duration = Duration::from_millis(100);
+
+/// How long a mark of a forced release, or a spent id, outlives the lease it is about.
+const MEMORY: Duration = Duration::from_secs(60);
+
+/// An answer, whether the record changed, and whether others' chances rose.
+type Transition = (Result<Answer>, bool, bool);
+
+impl Record {
+    pub(super) fn attempt(
+        &mut self,
+        spec: &Arc<ClaimSpec>,
+        waiting: bool,
+        around: &Surroundings<'_>,
+    ) -> Transition {
+        if let Err(error) = self.admits(spec) {
+            return (Err(error), false, false);
+        }
+        if let Some(held) = self.holders.iter().find(|held| held.id == spec.id) {
+            let granted = held.expires.since(around.now);
+            let grant = Grant { fence: held.fence, granted };
+            return (Ok(Answer::Attempt(Attempt::Granted(grant))), false, false);
+        }
+        let buried = self.bury(spec, around);
+        if self.is_open_to(spec) {
+            return (Ok(Answer::Attempt(Attempt::Granted(self.grant(spec, around)))), true, false);
+        }
+        let listed = waiting && self.stand(spec, around);
+        let busy = self.busy(spec, waiting, around.now);
+        (Ok(Answer::Attempt(Attempt::Busy(busy))), buried || listed, buried)
+    }
+
+    pub(super) fn renew(&mut self, renew: &Renew, now: Moment) -> Transition {
+        let Some(held) = self.holders.iter_mut().find(|held| held.id == renew.id) else {
+            return (Ok(Answer::Renewal(self.lost(renew.id))), false, false);
+        };
+        // Never earlier than it was: a renewal that comes late must not cut short what a later one was granted.
+        held.expires = held.expires.max(now.after(renew.ttl));
+        (Ok(Answer::Renewal(Renewal::Renewed { granted: renew.ttl })), true, false)
+    }
+
+    pub(super) fn recount(&mut self, id: ClaimId, holds: Holds, now: Moment) -> Transition {
+        let Some(held) = self.holders.iter_mut().find(|held| held.id == id) else {
+            return (Ok(Answer::Renewal(self.lost(id))), false, false);
+        };
+        let downgraded = held.mode == Mode::Exclusive && holds.exclusive == 0 && holds.shared > 0;
+        if downgraded {
+            held.mode = Mode::Shared;
+        }
+        held.count = holds.total();
+        let granted = held.expires.since(now);
+        (Ok(Answer::Renewal(Renewal::Renewed { granted })), true, downgraded)
+    }
+
+    pub(super) fn release(&mut self, id: ClaimId, barrier: bool, now: Moment) -> Transition {
+        let held = self.holders.iter().any(|held| held.id == id);
+        let waited = self.waiters.iter().any(|waiting| waiting.id == id);
+        let mark = self.broken.iter().position(|mark| mark.id == id).map(|at| self.broken.remove(at).broken);
+        self.holders.retain(|held| held.id != id);
+        self.waiters.retain(|waiting| waiting.id != id);
+        if barrier {
+            self.spent.push(Spent { id, until: now.after(MEMORY) });
+        }
+        let changed = held || waited || mark.is_some() || barrier;
+        let release = if held || waited { Release::Released } else { Release::Gone(mark) };
+        (Ok(Answer::Release(release)), changed, held || waited)
+    }
+
+    pub(super) fn break_hold(&mut self, id: ClaimId, broken: &Broken, now: Moment) -> Transition {
+        let Some(at) = self.holders.iter().position(|held| held.id == id) else {
+            return (Ok(Answer::Break(BreakOutcome::NotHeld)), false, false);
+        };
+        let held = self.holders.remove(at);
+        self.fence += 1;
+        let until = held.expires.max(now).after(MEMORY);
+        self.broken.push(Mark { id, broken: broken.clone(), until });
+        (Ok(Answer::Break(BreakOutcome::Broken)), true, true)
+    }
+
+    fn lost(&self, id: ClaimId) -> Renewal {
+        Renewal::Lost(self.broken.iter().find(|mark| mark.id == id).map(|mark| mark.broken.clone()))
+    }
+
+    /// Refuses what could never be granted: a spent id, a name in use as something else.
+    fn admits(&self, spec: &ClaimSpec) -> Result<()> {
+        if self.spent.iter().any(|spent| spent.id == spec.id) {
+            let message = "this acquisition was withdrawn before its request arrived";
+            return Err(Error::new(ErrorKind::Lost, Operation::Acquire, message));
+        }
+        let (Some(found), wanted) = (self.kind(), spec.mode) else { return Ok(()) };
+        let fits = match (found, wanted) {
+            (Kind::Lock, Mode::Exclusive | Mode::Shared) | (Kind::Latch { .. }, Mode::Open) => true,
+            (Kind::Semaphore { of: found }, Mode::Permits { of, .. }) => found == of.get(),
+            _ => false,
+        };
+        if fits { Ok(()) } else { Err(Error::conflict(Operation::Acquire, found, &wanted.noun())) }
+    }
+
+    /// Removes the dead who stand in our way. Says whether there were any.
+    fn bury(&mut self, spec: &ClaimSpec, around: &Surroundings<'_>) -> bool {
+        let before = self.entries();
+        self.holders.retain(|held| held.person.lives(around));
+        let ahead = self.ahead(spec);
+        let mut index = 0;
+        self.waiters.retain(|waiting| {
+            index += 1;
+            index > ahead || !waiting.fair || waiting.person.lives(around)
+        });
+        before != self.entries()
+    }
+
+    /// How many waiters came before us: all of them, if we do not stand in line.
+    fn ahead(&self, spec: &ClaimSpec) -> usize {
+        let place = self.waiters.iter().position(|waiting| waiting.id == spec.id && waiting.fair);
+        place.unwrap_or(self.waiters.len())
+    }
+
+    /// Whether nothing held and nobody in the fair line before us forbids it.
+    fn is_open_to(&self, spec: &ClaimSpec) -> bool {
+        let line = &self.waiters[..self.ahead(spec)];
+        let passes = match spec.mode {
+            Mode::Open => return self.latch.is_none(),
+            Mode::Shared => line.iter().all(|waiting| !waiting.fair || waiting.mode == Mode::Shared),
+            _ => line.iter().all(|waiting| !waiting.fair),
+        };
+        passes
+            && match spec.mode {
+                Mode::Permits { take, of } => {
+                    self.permits_held() + u64::from(take.get()) <= u64::from(of.get())
+                }
+                Mode::Shared => self.holders.iter().all(|held| held.mode == Mode::Shared),
+                _ => self.holders.is_empty(),
+            }
+    }
+
+    fn permits_held(&self) -> u64 {
+        self.holders.iter().map(|held| u64::from(held.mode.permits())).sum()
+    }
+
+    fn grant(&mut self, spec: &ClaimSpec, around: &Surroundings<'_>) -> Grant {
+        self.waiters.retain(|waiting| waiting.id != spec.id);
+        if spec.mode == Mode::Open {
+            return Grant { fence: self.fence, granted: spec.ttl };
+        }
+        self.fence += 1;
+        if self.holders.is_empty() {
+            // Most names have one holder; a vector's usual first growth would be for four.
+            self.holders.reserve_exact(1);
+        }
+        self.holders.push(Held {
+            id: spec.id,
+            mode: spec.mode,
+            fence: self.fence,
+            count: 1,
+            since: around.now,
+            expires: around.now.after(spec.ttl),
+            person: Person::of(spec, around),
+        });
+        Grant { fence: self.fence, granted: spec.ttl }
+    }
+
+    /// Joins the waiters, or gives a sign of life if it is among them. Says whether the record changed.
+    fn stand(&mut self, spec: &ClaimSpec, around: &Surroundings<'_>) -> bool {
+        let expires = around.now.after(WAIT_LEASE);
+        if let Some(waiting) = self.waiters.iter_mut().find(|waiting| waiting.id == spec.id) {
+            let stale = waiting.expires.since(around.now) < WAIT_LEASE / 2;
+            if stale {
+                waiting.expires = expires;
+            }
+            return stale;
+        }
+        if !spec.fair && self.waiters.iter().filter(|waiting| !waiting.fair).count() >= LISTED_WAITERS {
+            return false;
+        }
+        let (id, mode, fair, since) = (spec.id, spec.mode, spec.fair, around.now);
+        self.waiters.push(Waiting { id, mode, fair, since, expires, person: Person::of(spec, around) });
+        true
+    }
+
+    fn busy(&self, spec: &ClaimSpec, waiting: bool, now: Moment) -> Busy {
+        let ours = self.waiters.iter().position(|waiting| waiting.id == spec.id);
+        let before = |at: usize| self.waiters[..at].iter().filter(|waiting| waiting.fair).count();
+        let lease = self.holders.iter().map(|held| held.expires.since(now)).min();
+        // Those who wait unlisted cannot be woken: they look again soon.
+        let most = if waiting && ours.is_none() { UNLISTED } else { WAIT_LEASE / 3 };
+        Busy {
+            holders: self.holders.iter().map(|held| held.view(now)).collect(),
+            place: ours.filter(|&at| self.waiters[at].fair).map(|at| before(at) + 1),
+            waiters: self.waiters.len() - usize::from(ours.is_some()),
+            retry_after: Some(lease.unwrap_or(most).min(most)),
+        }
+    }
+}
+
+impl Waiting {
+    /// If it wins, nobody after it can.
+    pub(super) fn is_alone(&self) -> bool {
+        self.mode == Mode::Exclusive
+    }
+}
+
+impl Person {
+    fn of(spec: &ClaimSpec, around: &Surroundings<'_>) -> Self {
+        let session = around.session.filter(|_| spec.life == Life::Session);
+        Self { who: spec.who.clone(), label: spec.label.clone(), session }
+    }
+}

@@ -1,0 +1,216 @@
+//! The record: all that a store keeps of one name, as a value.
+//!
+//! A store that offers compare-and-set and no more keeps one [`Record`] per name and changes it by [`Step`]s.
+//! The transitions are pure functions of the record, the step and the [`Surroundings`] (the store's clock and
+//! who is alive), so exclusive and shared mode, permits, the fair line, latches and forced release are written and
+//! tested once for every such store.
+//!
+//! The fence of a record only grows. A record with nothing left in it may be removed by its store, which must then
+//! raise a store-wide floor to at least the removed fence: a new record starts at the floor.
+
+mod latch;
+mod lock;
+mod step;
+mod view;
+
+use std::{sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::step::{Answer, Applied, Step, Wake};
+use super::{Broken, Kind, Mode};
+use crate::{
+    error::{Error, ErrorKind, Operation, Result},
+    id::{ClaimId, ClientId},
+    who::Who,
+};
+
+/// The format this version writes. Older ones are read; newer ones are refused by name.
+pub const FORMAT: u32 = 1;
+
+/// How long a place in line lasts without a sign of life. A claim that waits gives one every third of this.
+pub const WAIT_LEASE: Duration = Duration::from_secs(15);
+
+/// A point on the store's clock, in microseconds from a start of the store's choosing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_micros().try_into().unwrap_or(u64::MAX)))
+    }
+
+    fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// What a transition may know besides the record: the store's clock and the sessions that live.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The store's time, read within the transaction.
+    pub now: Moment,
+    /// The session of the client that takes the step, where the store has sessions.
+    pub session: Option<ClientId>,
+    /// Whether a session lives. Asked only of those who stand in somebody's way.
+    pub alive: &'a dyn Fn(ClientId) -> bool,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings")
+            .field("now", &self.now)
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All that a store keeps of one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    format: u32,
+    fence: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    holders: Vec<Held>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    waiters: Vec<Waiting>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latch: Option<latch::Count>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<Mark>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    spent: Vec<Spent>,
+}
+
+/// An acquisition that holds the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    id: ClaimId,
+    mode: Mode,
+    fence: u64,
+    count: u32,
+    since: Moment,
+    expires: Moment,
+    #[serde(flatten)]
+    person: Person,
+}
+
+/// An acquisition that waits for the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Waiting {
+    id: ClaimId,
+    mode: Mode,
+    fair: bool,
+    since: Moment,
+    expires: Moment,
+    #[serde(flatten)]
+    person: Person,
+}
+
+/// Who is behind an entry, and the session it ends with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Person {
+    who: Arc<Who>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<ClientId>,
+}
+
+/// A forced release its holder has not heard of yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    id: ClaimId,
+    #[serde(flatten)]
+    broken: Broken,
+    until: Moment,
+}
+
+/// A claim withdrawn while one of its requests may still be on its way: that request must find nothing to win.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Spent {
+    id: ClaimId,
+    until: Moment,
+}
+
+impl Record {
+    /// A record of a name nobody uses, starting above every fence the name may have had before.
+    pub fn new(floor: u64) -> Self {
+        let (holders, waiters, broken, spent) = Default::default();
+        Self { format: FORMAT, fence: floor, holders, waiters, latch: None, broken, spent }
+    }
+
+    /// The newest fence given out.
+    pub fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// Nothing is left but the fence: the store may remove the record, raising its floor.
+    pub fn is_vacant(&self) -> bool {
+        self.holders.is_empty()
+            && self.waiters.is_empty()
+            && self.latch.is_none()
+            && self.broken.is_empty()
+            && self.spent.is_empty()
+    }
+
+    /// The text a store keeps.
+    pub fn encode(&self) -> String {
+        // Neither map keys nor numbers in it can fail, so there is no error to pass on; an empty text would not decode.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what a store kept.
+    pub fn decode(text: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let unreadable = |error| {
+            let message = "this is not a record of ours; was the name used by another program?";
+            Error::new(ErrorKind::Internal, Operation::Inspect, message).because(error)
+        };
+        let Version { format } = serde_json::from_str(text).map_err(unreadable)?;
+        if format > FORMAT {
+            let message =
+                format!("written by a newer Leasehold (format {format}, we know {FORMAT}); upgrade this one");
+            return Err(Error::new(ErrorKind::Unsupported, Operation::Inspect, message));
+        }
+        serde_json::from_str(text).map_err(unreadable)
+    }
+
+    /// Forgets whatever has run out on the store's clock. Says whether that changed anything.
+    pub fn expire(&mut self, now: Moment) -> bool {
+        let before = self.entries();
+        self.holders.retain(|held| held.expires > now);
+        self.waiters.retain(|waiting| waiting.expires > now);
+        self.broken.retain(|mark| mark.until > now);
+        self.spent.retain(|spent| spent.until > now);
+        before != self.entries()
+    }
+
+    /// What the name is in use as; `None` if it is free to become anything.
+    pub fn kind(&self) -> Option<Kind> {
+        if let Some(latch) = &self.latch {
+            return Some(Kind::Latch { count: latch.count });
+        }
+        let modes = self.holders.iter().map(|held| held.mode);
+        modes.chain(self.waiters.iter().map(|waiting| waiting.mode)).find_map(|mode| match mode {
+            Mode::Exclusive | Mode::Shared => Some(Kind::Lock),
+            Mode::Permits { of, .. } => Some(Kind::Semaphore { of: of.get() }),
+            Mode::Open => None,
+        })
+    }
+
+    fn entries(&self) -> usize {
+        self.holders.len() + self.waiters.len() + self.broken.len() + self.spent.len()
+    }
+}
+
+impl Person {
+    /// Lives as far as anybody can tell: its session does, or it has none.
+    fn lives(&self, around: &Surroundings<'_>) -> bool {
+        self.session.is_none_or(|session| Some(session) == around.session || (around.alive)(session))
+    }
+}

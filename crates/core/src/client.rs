@@ -1,0 +1,265 @@
+//! A connection to one store: what everything else is made from.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    backend::{Backend, BreakOutcome, Broken, LockPage, LockState, Release, Renew, Renewal, StoreInfo},
+    engine::{Engine, acquire, time::Clock},
+    error::{Error, ErrorKind, Operation, Result},
+    id::ClaimId,
+    key::Key,
+    primitives::{DEFAULT_TTL, Latch, Lock, LockSet, RwLock, Semaphore, Ticket},
+    span::Span,
+    who::Who,
+};
+
+/// A client of one store. Clones share everything.
+///
+/// Its renewals and clean-ups run on the runtime it was made on. Locks and guards keep it alive; when the last of
+/// all is gone its tasks end. [`shutdown`](Self::shutdown) ends it in order.
+#[derive(Clone, Debug)]
+pub struct Client {
+    engine: Arc<Engine>,
+    prefix: Arc<str>,
+    ttl: Duration,
+}
+
+/// Makes a client with settings of its own.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct ClientBuilder {
+    backend: Arc<dyn Backend>,
+    prefix: String,
+    ttl: Duration,
+    who: Who,
+    clock: Clock,
+}
+
+/// What a client is busy with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Locks held and kept.
+    pub held: usize,
+    /// Claims that wait.
+    pub waiting: usize,
+    /// Releases and withdrawals that go on in the background.
+    pub tidying: usize,
+}
+
+impl Client {
+    /// A client of this store.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: renewals need one to run on.
+    pub fn new(backend: impl Backend) -> Self {
+        Self::builder(backend).build()
+    }
+
+    /// A client of this store, with settings of its own.
+    pub fn builder(backend: impl Backend) -> ClientBuilder {
+        let backend = Arc::new(backend);
+        ClientBuilder {
+            backend,
+            prefix: String::new(),
+            ttl: DEFAULT_TTL,
+            who: Who::here(),
+            clock: Clock::boot(),
+        }
+    }
+
+    /// A lock that one at a time can hold.
+    pub fn lock(&self, name: &str) -> Lock {
+        Lock::exclusive(self, name)
+    }
+
+    /// A lock that many readers or one writer can hold.
+    pub fn rwlock(&self, name: &str) -> RwLock {
+        RwLock::new(self, name)
+    }
+
+    /// A semaphore with so many permits.
+    pub fn semaphore(&self, name: &str, of: u32) -> Semaphore {
+        Semaphore::new(self, name, of)
+    }
+
+    /// A count-down latch.
+    pub fn latch(&self, name: &str) -> Latch {
+        Latch::new(self, name)
+    }
+
+    /// Several locks to be taken together.
+    pub fn set(&self) -> LockSet {
+        LockSet::new(self)
+    }
+
+    /// What the store is, can do and promises.
+    pub fn info(&self) -> &StoreInfo {
+        self.engine.backend.info()
+    }
+
+    /// Who we are to others.
+    pub fn who(&self) -> &Who {
+        &self.engine.who
+    }
+
+    /// What goes before every name of this client.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The store itself, for what only stores can do.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.engine.backend
+    }
+
+    /// Everything known of a name; `None` if it is free.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn inspect(&self, name: &str) -> Result<Option<LockState>> {
+        let key = Key::existing(&self.prefix, name)?;
+        let state = self.engine.backend.inspect(&key).await;
+        let state = state.map_err(|error| error.during(Operation::Inspect).about(name))?;
+        Ok(state.map(|state| self.without_prefix(state)))
+    }
+
+    /// Names in use that begin with `prefix`, a page at a time; `cursor` comes from the page before.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
+        let full = [&self.prefix, prefix].concat();
+        let page = self.engine.backend.list(&full, cursor, limit.clamp(1, 1000)).await;
+        let LockPage { locks, next } = page.map_err(|error| error.during(Operation::Inspect))?;
+        Ok(LockPage { locks: locks.into_iter().map(|state| self.without_prefix(state)).collect(), next })
+    }
+
+    /// Force-releases exactly this acquisition, in the name of this client's user. Its holder is told at its next
+    /// renewal; its work is not stopped by this, only its lock is.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not break the lock.
+    pub async fn break_hold(&self, name: &str, id: ClaimId, reason: &str) -> Result<BreakOutcome> {
+        let key = Key::existing(&self.prefix, name)?;
+        let who = self.who();
+        let broken = Broken { by: format!("{}@{}", who.user, who.host).into(), why: reason.into() };
+        let outcome = self.engine.backend.break_hold(&key, id, &broken).await;
+        outcome.map_err(|error| error.during(Operation::Break).about(name))
+    }
+
+    /// Renews a ticket's lease, so that it runs this long from now; says what was granted.
+    ///
+    /// # Errors
+    /// `Lost` if the ticket's lock is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not renew it.
+    pub async fn renew_ticket(&self, ticket: &Ticket, ttl: impl Into<Span>) -> Result<Duration> {
+        let about = |error: Error| error.during(Operation::Renew).about(ticket.name());
+        let ttl = ttl.into().get().map_err(|message| about(Error::config(Operation::Renew, message)))?;
+        acquire::fits_ttl(ttl, &self.info().capabilities).map_err(about)?;
+        let key = Key::existing(&self.prefix, ticket.name())?;
+        let renew = Renew { key, id: ticket.id(), mode: ticket.mode(), ttl };
+        match self.engine.backend.renew(&[renew]).await.pop() {
+            Some(Ok(Renewal::Renewed { granted })) => Ok(granted),
+            Some(Ok(Renewal::Lost(broken))) => Err(about(Error::from_loss(Operation::Renew, broken.into()))),
+            Some(Err(error)) => Err(about(error)),
+            None => Err(about(Error::new(ErrorKind::Internal, Operation::Renew, "the store gave no answer"))),
+        }
+    }
+
+    /// Releases a ticket's lock.
+    ///
+    /// # Errors
+    /// `Lost` if it was lost before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not release it.
+    pub async fn release_ticket(&self, ticket: &Ticket) -> Result<()> {
+        let about = |error: Error| error.during(Operation::Release).about(ticket.name());
+        let key = Key::existing(&self.prefix, ticket.name())?;
+        match self.engine.backend.release(&key, ticket.id(), ticket.mode()).await.map_err(about)? {
+            Release::Released => Ok(()),
+            Release::Gone(broken) => Err(about(Error::from_loss(Operation::Release, broken.into()))),
+        }
+    }
+
+    /// What this client is busy with.
+    pub fn stats(&self) -> Stats {
+        let (held, waiting, tidying) = self.engine.counts();
+        Stats { held, waiting, tidying }
+    }
+
+    /// Completes when nothing goes on in the background any more: dropped guards are released, abandoned requests
+    /// are withdrawn.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn idle(&self) {
+        self.engine.idle().await;
+    }
+
+    /// Ends this client and all its clones: refuses new requests, tells those who wait, releases what is held, and
+    /// closes the store, within this time.
+    ///
+    /// # Errors
+    /// `Unavailable` if not everything could be released in time; it ends with its leases.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the client closed; releases go on in the background.
+    pub async fn shutdown(&self, within: impl Into<Span>) -> Result<()> {
+        let within = within.into().get().map_err(|message| Error::config(Operation::Shutdown, message))?;
+        self.engine.shutdown(within).await
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    pub(crate) fn default_ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    fn without_prefix(&self, mut state: LockState) -> LockState {
+        if let Some(name) = state.name.strip_prefix(&*self.prefix) {
+            state.name = name.to_owned();
+        }
+        state
+    }
+}
+
+impl ClientBuilder {
+    /// What goes before every name.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        self
+    }
+
+    /// The lease of locks that do not say otherwise.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Who we are to others.
+    pub fn who(mut self, who: Who) -> Self {
+        self.who = who;
+        self
+    }
+
+    /// Another clock than the machine's, for tests.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Makes the client.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: renewals need one to run on.
+    pub fn build(self) -> Client {
+        let engine = Engine::start(self.backend, self.clock, Arc::new(self.who));
+        Client { engine, prefix: self.prefix.into(), ttl: self.ttl }
+    }
+}

@@ -1,0 +1,271 @@
+//! One acquisition, from the first try to a held lock or a clean retreat.
+//!
+//! The first try is polled in place: an uncontended acquire pays no task. A claim that has to wait gets a task of
+//! its own, and its caller holds only the end of a channel: dropping it is hanging up, and the task withdraws.
+//! Whatever happens to a [`Contender`], its claim is either turned into a hold or withdrawn from the store.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use super::{
+    Engine, SharedHold,
+    contend::{Contended, Contest},
+    hold::{Hold, Keeping},
+    janitor::Janitor,
+    leave,
+    time::Instant,
+};
+use crate::{
+    backend::{Attempt, Busy, Capabilities, Claim, ClaimSpec, Grant, Life, Mode},
+    error::{Error, ErrorKind, Operation, Result, Retry},
+};
+
+pub(crate) use super::contend::Patience;
+
+/// Everything an acquisition is asked for with.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) spec: Arc<ClaimSpec>,
+    pub(crate) keeping: Keeping,
+    pub(crate) patience: Patience,
+}
+
+/// How an acquisition ended without an error.
+#[derive(Debug)]
+pub(crate) enum Acquired {
+    /// Held. Whoever drops this unseen must still leave it; see [`Won`].
+    Held(Won),
+    /// Somebody else has it.
+    Busy(Busy),
+}
+
+/// Acquires as ordered.
+pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
+    let spec = order.spec.clone();
+    let acquired = acquire_unnamed(engine, order).await;
+    acquired.map_err(|error| error.during(Operation::Acquire).about(spec.key.name()))
+}
+
+async fn acquire_unnamed(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
+    engine.refuse_if_closed(Operation::Acquire)?;
+    fits(&order.spec, &engine.backend.info().capabilities)?;
+    let patience = order.patience;
+    let line = if is_gated(&order.spec) { engine.gate.line(&order.spec.key) } else { None };
+    let contender = Contender::new(engine.clone(), order);
+    let (contender, busy) = match line {
+        Some(busy) => (contender, busy),
+        None => match engine.carry_on(contender.first_try()).await? {
+            First::Held(won) => return Ok(Acquired::Held(won)),
+            First::Busy(contender, busy) => (contender, busy),
+        },
+    };
+    if patience == Patience::None {
+        engine.carry_on(contender.retreat()).await;
+        return Ok(Acquired::Busy(busy));
+    }
+    contender.stand(busy).await
+}
+
+/// A lock that was won and that nobody has taken into their hands yet: dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Won(Option<SharedHold>);
+
+impl Won {
+    /// Into the hands of a guard.
+    pub(crate) fn take(mut self) -> SharedHold {
+        self.0.take().expect("taken only once, since taking consumes it")
+    }
+}
+
+impl Drop for Won {
+    fn drop(&mut self) {
+        if let Some(hold) = self.0.take() {
+            let mode = if hold.holds().exclusive > 0 { Mode::Exclusive } else { Mode::Shared };
+            leave::in_background(&hold, mode);
+        }
+    }
+}
+
+/// A claim that is neither won nor withdrawn yet.
+struct Contender {
+    engine: Arc<Engine>,
+    spec: Arc<ClaimSpec>,
+    keeping: Keeping,
+    patience: Patience,
+    /// Gone once it is won or withdrawn.
+    claim: Option<Box<dyn Claim>>,
+}
+
+enum First {
+    Held(Won),
+    Busy(Contender, Busy),
+}
+
+impl Contender {
+    fn new(engine: Arc<Engine>, order: Order) -> Self {
+        let Order { spec, keeping, patience } = order;
+        let claim = Some(engine.backend.claim(spec.clone()));
+        Self { engine, spec, keeping, patience, claim }
+    }
+
+    /// One try, not waiting. What may pass is left to the wait loop, if there is patience for one; on any other
+    /// error the claim is withdrawn as this is dropped.
+    async fn first_try(mut self) -> Result<First> {
+        let sent = self.engine.clock.now();
+        match self.claim().attempt().await {
+            Ok(Attempt::Granted(grant)) => Ok(First::Held(self.hold(grant, sent))),
+            Ok(Attempt::Busy(busy)) => Ok(First::Busy(self, busy)),
+            Err(error) if self.patience == Patience::None || error.retry() == Retry::No => Err(error),
+            Err(_) => Ok(First::Busy(self, Busy::default())),
+        }
+    }
+
+    /// Moves the claim into a task of its own and awaits its answer; going away is hanging up.
+    async fn stand(self, busy: Busy) -> Result<Acquired> {
+        let engine = self.engine.clone();
+        let ticket = engine.waiting.ticket();
+        let (answer, answered) = oneshot::channel();
+        let task = engine.runtime.spawn(async move {
+            self.live(busy, answer).await;
+            drop(ticket);
+        });
+        let mut standing = Standing { janitor: &engine.janitor, task: Some(task) };
+        let answer = answered.await;
+        standing.task = None;
+        answer
+            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Closed, Operation::Acquire, "the runtime is gone")))
+    }
+
+    /// The life of a claim that has to wait, in its own task.
+    async fn live(mut self, busy: Busy, mut answer: oneshot::Sender<Result<Acquired>>) {
+        let contended = {
+            let mut hung_up = std::pin::pin!(answer.closed());
+            self.stand_in_line(busy, &mut hung_up).await
+        };
+        let outcome = match contended {
+            Ok(Contended::Won(grant, sent)) => Ok(Acquired::Held(self.hold(grant, sent))),
+            Ok(Contended::Busy(busy)) => Ok(Acquired::Busy(busy)),
+            Ok(Contended::HungUp) => Ok(Acquired::Busy(Busy::default())),
+            Err(error) => Err(error),
+        };
+        // Nothing of a claim that did not win is left in the store once its caller is told.
+        self.retreat().await;
+        // With nobody there the answer comes back and is dropped, which gives a won lock back.
+        drop(answer.send(outcome));
+    }
+
+    /// Waits for our turn among the waiters of this process, then contends at the store.
+    async fn stand_in_line(
+        &mut self,
+        busy: Busy,
+        hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
+    ) -> Result<Contended> {
+        let engine = self.engine.clone();
+        let patience = self.patience;
+        if !is_gated(&self.spec) {
+            return self.contend(&|_| {}, hung_up).await;
+        }
+        let place = engine.gate.join(&self.spec.key, busy.clone());
+        let _turn = tokio::select! {
+            turn = patience.bear(&engine.clock, place.turn()) => match turn {
+                Some(turn) => turn,
+                None => return Ok(Contended::Busy(engine.gate.line(&self.spec.key).unwrap_or(busy))),
+            },
+            () = &mut *hung_up => return Ok(Contended::HungUp),
+            () = engine.closing() => return Err(super::closed(Operation::Acquire)),
+        };
+        self.contend(&|busy| place.told(busy), hung_up).await
+    }
+
+    async fn contend(
+        &mut self,
+        told: &(dyn Fn(&Busy) + Send + Sync),
+        hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
+    ) -> Result<Contended> {
+        let engine = self.engine.clone();
+        let (patience, bears) = (self.patience, self.spec.ttl);
+        Contest { engine: &engine, patience, bears, told }.run(self.claim(), hung_up).await
+    }
+
+    fn claim(&mut self) -> &mut dyn Claim {
+        self.claim.as_deref_mut().expect("a contender has its claim until it is won or withdrawn")
+    }
+
+    /// Turns the claim into a hold, and keeps it.
+    fn hold(&mut self, grant: Grant, sent: Instant) -> Won {
+        let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
+        let hold = Hold::new(self.engine.clone(), self.spec.clone(), self.keeping, claim, grant, sent);
+        if self.spec.mode != Mode::Open && self.spec.life == Life::Session {
+            self.engine.keeper.keep(&hold, sent);
+        }
+        Won(Some(hold))
+    }
+
+    /// Removes what the claim may have left in the store. What cannot be removed now, the janitor goes on with.
+    async fn retreat(mut self) {
+        if let Some(claim) = &mut self.claim
+            && claim.release().await.is_ok()
+        {
+            self.claim = None;
+        }
+    }
+}
+
+/// A contender that goes away with its claim has it withdrawn, wherever it was dropped.
+impl Drop for Contender {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let engine = &self.engine;
+            let until = engine.clock.now().after(self.spec.ttl);
+            engine.janitor.carry(Box::pin(leave::release_until(engine.clock.clone(), claim, until)));
+        }
+    }
+}
+
+/// The caller's end of a claim that waits. Dropped unanswered, it leaves the claim's task to the janitor's care, so
+/// that a client is idle only when that task is through.
+struct Standing<'a> {
+    janitor: &'a Janitor,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            self.janitor.carry(Box::pin(async move { drop(task.await) }));
+        }
+    }
+}
+
+/// Whether waiters of this sort stand behind each other within the process.
+fn is_gated(spec: &ClaimSpec) -> bool {
+    spec.mode == Mode::Exclusive && !spec.fair
+}
+
+/// Refuses what the store cannot do, before anything is sent.
+fn fits(spec: &ClaimSpec, store: &Capabilities) -> Result<()> {
+    let lacks = match spec.mode {
+        Mode::Shared if !store.shared => Some("shared locks"),
+        Mode::Permits { .. } if !store.permits => Some("semaphores"),
+        Mode::Open if !store.latch => Some("latches"),
+        _ if spec.fair && !store.fair => Some("a fair line"),
+        _ if spec.life == Life::Detached && !store.detached => Some("tickets"),
+        _ => None,
+    };
+    if let Some(what) = lacks {
+        let message = format!("this store has no {what}; see the table of stores");
+        return Err(Error::new(ErrorKind::Unsupported, Operation::Acquire, message));
+    }
+    fits_ttl(spec.ttl, store)
+}
+
+/// Refuses a lease the store cannot give.
+pub(crate) fn fits_ttl(ttl: Duration, store: &Capabilities) -> Result<()> {
+    let Capabilities { min_ttl, max_ttl, .. } = *store;
+    if (min_ttl..=max_ttl).contains(&ttl) {
+        return Ok(());
+    }
+    let message = format!("the ttl is {ttl:?}; this store takes {min_ttl:?} to {max_ttl:?}");
+    Err(Error::config(Operation::Acquire, message))
+}

@@ -1,0 +1,175 @@
+//! The one wait loop.
+//!
+//! Try; if somebody else has it, wait for the first of: the store's bell, its hint, the end of our patience, our
+//! caller hanging up, the client closing; then try again. A wake-up is a hint, and a hint may be wrong: a bell
+//! that rings at once and for nothing is slowed down, a real wait costs nothing extra.
+
+use std::time::Duration;
+
+use super::{
+    Engine, closed,
+    time::{Clock, Instant},
+};
+use crate::{
+    backend::{Attempt, Busy, Claim, Grant},
+    error::{Error, Operation, Result, Retry},
+};
+
+/// How long to stand in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Not at all: one try.
+    None,
+    /// Until then.
+    Until(Instant),
+    /// For ever.
+    Forever,
+}
+
+impl Patience {
+    /// Awaits something for as long as there is patience; `None` when it ends first.
+    pub(crate) async fn bear<T>(self, clock: &Clock, ready: impl Future<Output = T>) -> Option<T> {
+        let end = async {
+            match self {
+                Self::None => {}
+                Self::Until(end) => clock.pause(clock.now().until(end)).await,
+                Self::Forever => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ready = ready => Some(ready),
+            () = end => None,
+        }
+    }
+}
+
+/// How a contest ended without an error.
+#[derive(Debug)]
+pub(super) enum Contended {
+    /// Won, by a request sent at this time.
+    Won(Grant, Instant),
+    /// Not won within our patience.
+    Busy(Busy),
+    /// The caller went away.
+    HungUp,
+}
+
+/// What one contest needs besides its claim.
+pub(super) struct Contest<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) patience: Patience,
+    /// Errors that may pass are borne for this long without any answer from the store.
+    pub(super) bears: Duration,
+    pub(super) told: &'a (dyn Fn(&Busy) + Send + Sync),
+}
+
+impl Contest<'_> {
+    /// Contends until the lock is won, patience ends, or `hung_up` completes.
+    pub(super) async fn run(
+        &self,
+        claim: &mut dyn Claim,
+        hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
+    ) -> Result<Contended> {
+        let clock = &self.engine.clock;
+        let mut sent = clock.now();
+        let mut last_answer = sent;
+        let mut pace = Pace::default();
+        loop {
+            let busy = match claim.attempt().await {
+                Ok(Attempt::Granted(grant)) => return Ok(Contended::Won(grant, sent)),
+                Ok(Attempt::Busy(busy)) => {
+                    last_answer = clock.now();
+                    (self.told)(&busy);
+                    busy
+                }
+                Err(error) if self.bears_on(&error, last_answer) => unanswered(),
+                Err(error) => return Err(error),
+            };
+            let now = clock.now();
+            if self.is_over(now) {
+                return Ok(Contended::Busy(busy));
+            }
+            let pause = self.pause(&busy, now);
+            tokio::select! {
+                rung = claim.changed() => {
+                    if rung.is_err() {
+                        clock.pause(pause).await;
+                    }
+                    clock.pause(pace.after_ring(sent.until(clock.now()))).await;
+                }
+                () = clock.pause(pause) => {}
+                () = &mut *hung_up => return Ok(Contended::HungUp),
+                () = self.engine.closing() => return Err(closed(Operation::Acquire)),
+            }
+            sent = clock.now();
+        }
+    }
+
+    fn bears_on(&self, error: &Error, last_answer: Instant) -> bool {
+        let now = self.engine.clock.now();
+        error.retry() != Retry::No && !self.is_over(now) && last_answer.until(now) < self.bears
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        match self.patience {
+            Patience::None => true,
+            Patience::Until(end) => end <= now,
+            Patience::Forever => false,
+        }
+    }
+
+    /// The longest wait without a bell: the store's hint, but no longer than it wants to be polled, nor than we
+    /// have patience. Spread a little, so that many who were told the same do not all come at once.
+    fn pause(&self, busy: &Busy, now: Instant) -> Duration {
+        let poll = self.engine.backend.info().capabilities.poll;
+        let hint = busy.retry_after.map_or(poll, |hint| hint.min(poll));
+        let spread = hint.mul_f64(1.0 + f64::from(now.as_nanos() as u8) / 1024.0) + Duration::from_millis(1);
+        match self.patience {
+            Patience::Until(end) => spread.min(now.until(end)),
+            _ => spread,
+        }
+    }
+}
+
+/// After an error that may pass: try again soon.
+fn unanswered() -> Busy {
+    Busy { retry_after: Some(Duration::from_millis(100)), ..Busy::default() }
+}
+
+/// Slows a bell that rings again and again for nothing.
+#[derive(Debug, Default)]
+struct Pace {
+    floor: Duration,
+}
+
+impl Pace {
+    const MOST: Duration = Duration::from_millis(100);
+
+    /// How long to pause before the next try, after a wait of `waited`.
+    fn after_ring(&mut self, waited: Duration) -> Duration {
+        if waited >= self.floor {
+            self.floor =
+                if self.floor.is_zero() { Duration::from_nanos(1) } else { Duration::from_millis(1) };
+            return Duration::ZERO;
+        }
+        let pause = self.floor.saturating_sub(waited);
+        self.floor = (self.floor * 2).min(Self::MOST);
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bell_that_rings_at_once_is_slowed_and_a_real_wait_is_not() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.after_ring(Duration::ZERO), Duration::ZERO, "the first ring only arms the bell");
+        assert_eq!(pace.after_ring(Duration::from_micros(5)), Duration::ZERO);
+        let pauses: Vec<_> = (0..10).map(|_| pace.after_ring(Duration::from_micros(5))).collect();
+        assert!(pauses.is_sorted() && pauses[9] > Duration::from_millis(90), "{pauses:?}");
+        assert_eq!(pace.after_ring(Duration::from_secs(1)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,261 @@
+//! What a holder believes: until when, since which fence, and why no longer.
+//!
+//! Belief is decided by comparing the boot clock with a deadline, at the moment of asking, never by a flag that
+//! somebody must set in time. Three states: *held*; in *doubt*, when a renewal is overdue but the lease still
+//! runs; *lost*, when the lease ran out or the store said so. Lost is final.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::{Engine, time::Instant};
+use crate::{
+    backend::{Claim, ClaimSpec, Grant, Holds, Loss, Mode, Renew, Renewal},
+    error::{Error, ErrorKind, Operation, Result},
+};
+
+/// Whether a lock is held, as its holder may believe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// Held, and renewed as it should be.
+    Held,
+    /// Still held, but a renewal is overdue: the lease will run out unless one succeeds.
+    Doubt,
+    /// Held no more.
+    Lost,
+}
+
+/// One acquisition that was won, for as long as any guard of it lives.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) spec: Arc<ClaimSpec>,
+    pub(crate) fence: u64,
+    renews: bool,
+    /// No renewal may reach beyond this.
+    limit: Option<Instant>,
+    /// Until when we may believe, in nanoseconds of the boot clock. Only grows.
+    deadline: AtomicU64,
+    doubt: AtomicBool,
+    loss: OnceLock<Loss>,
+    /// Rings when the deadline moves and when the lock is lost.
+    told: Notify,
+    holds: Mutex<Holds>,
+    /// The claim, until it is withdrawn. One task at a time speaks through it.
+    pub(super) claim: tokio::sync::Mutex<Option<Box<dyn Claim>>>,
+    /// When the keeper looks at this hold next; it belongs to the keeper's lock.
+    pub(super) due: AtomicU64,
+}
+
+/// What of an acquisition's options outlives the winning of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeping {
+    /// Renew the lease.
+    pub(crate) renews: bool,
+    /// Stop renewing after this long.
+    pub(crate) max_hold: Option<Duration>,
+}
+
+impl Hold {
+    /// A lock won by a request sent at `sent`.
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        spec: Arc<ClaimSpec>,
+        keeping: Keeping,
+        claim: Box<dyn Claim>,
+        grant: Grant,
+        sent: Instant,
+    ) -> Arc<Self> {
+        let limit = keeping.max_hold.map(|max_hold| sent.after(max_hold));
+        let hold = Self {
+            engine,
+            fence: grant.fence,
+            renews: keeping.renews,
+            limit,
+            deadline: AtomicU64::new(0),
+            doubt: AtomicBool::new(false),
+            loss: OnceLock::new(),
+            told: Notify::new(),
+            holds: Mutex::new(Holds::first(spec.mode)),
+            spec,
+            claim: tokio::sync::Mutex::new(Some(claim)),
+            due: AtomicU64::new(0),
+        };
+        hold.believe(sent, grant.granted);
+        Arc::new(hold)
+    }
+
+    /// The state at this moment.
+    pub(crate) fn state(&self) -> State {
+        let now = self.engine.clock.now();
+        if self.loss_at(now).is_some() {
+            return State::Lost;
+        }
+        let overdue = self.renews && !self.at_limit() && now.until(self.deadline()) < self.spec.ttl / 4;
+        if self.doubt.load(Ordering::SeqCst) || overdue { State::Doubt } else { State::Held }
+    }
+
+    /// How the lock was lost, if it was by now.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.loss_at(self.engine.clock.now())
+    }
+
+    /// Completes when the lock is lost. Every poll compares the clock.
+    pub(crate) async fn lost(&self) -> Loss {
+        loop {
+            let mut told = std::pin::pin!(self.told.notified());
+            told.as_mut().enable();
+            let loss = poll_fn(|context| match self.loss() {
+                Some(loss) => Poll::Ready(Some(loss)),
+                None => told.as_mut().poll(context).map(|()| None),
+            });
+            if let Some(loss) = loss.await {
+                return loss;
+            }
+        }
+    }
+
+    /// Completes when the deadline has moved beyond `known`, or the lock is lost.
+    pub(crate) async fn renewed(&self, known: Instant) -> Instant {
+        loop {
+            let mut told = std::pin::pin!(self.told.notified());
+            told.as_mut().enable();
+            if self.deadline() > known || self.loss().is_some() {
+                return self.deadline();
+            }
+            told.await;
+        }
+    }
+
+    /// Until when we may believe.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::from_nanos(self.deadline.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        let now = self.engine.clock.now();
+        if self.loss_at(now).is_some() { Duration::ZERO } else { now.until(self.deadline()) }
+    }
+
+    /// Ends belief, once; whoever comes later finds the first reason.
+    pub(super) fn lose(&self, loss: Loss) {
+        if self.loss.set(loss).is_ok() {
+            self.told.notify_waiters();
+        }
+    }
+
+    /// Takes note of a renewal sent at `sent`. An error leaves the lease as it is, in doubt.
+    pub(super) fn heard(&self, sent: Instant, answer: Result<Renewal>) -> Result<()> {
+        match answer {
+            Ok(Renewal::Renewed { granted }) => {
+                self.believe(sent, granted);
+                self.doubt.store(false, Ordering::SeqCst);
+                self.told.notify_waiters();
+                self.check(Operation::Renew)
+            }
+            Ok(Renewal::Lost(broken)) => {
+                self.lose(broken.into());
+                self.check(Operation::Renew)
+            }
+            Err(error) => {
+                self.doubt.store(true, Ordering::SeqCst);
+                tracing::debug!(name = self.spec.key.name(), %error, "renewal failed");
+                Err(error.during(Operation::Renew).about(self.spec.key.name()))
+            }
+        }
+    }
+
+    /// An error if the lock is lost by now.
+    pub(crate) fn check(&self, operation: Operation) -> Result<()> {
+        match self.loss() {
+            None => Ok(()),
+            Some(loss) => Err(Error::from_loss(operation, loss).about(self.spec.key.name())),
+        }
+    }
+
+    /// The renewal to send now: for `asked`, or the usual lease, but never beyond `max_hold`.
+    pub(super) fn renewal(&self, now: Instant, asked: Option<Duration>) -> Renew {
+        let ttl = asked.unwrap_or(self.spec.ttl);
+        let ttl = self.limit.map_or(ttl, |limit| ttl.min(now.until(limit)));
+        Renew { key: self.spec.key.clone(), id: self.spec.id, mode: self.spec.mode, ttl }
+    }
+
+    /// When the keeper should look next after a renewal sent at `sent`: to renew, or else to notice the end.
+    pub(super) fn next_due(&self, sent: Instant) -> Instant {
+        let deadline = self.deadline();
+        if self.renews && !self.at_limit() { sent.after(self.spec.ttl / 3).min(deadline) } else { deadline }
+    }
+
+    /// When to try again after a renewal that failed.
+    pub(super) fn retry_due(&self, now: Instant) -> Instant {
+        let pause = (self.spec.ttl / 12).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        now.after(pause).min(self.deadline())
+    }
+
+    /// Enters a held lock once more. `None` if it is held no more at all: then it is to be acquired anew.
+    pub(crate) fn enter(&self, mode: Mode) -> Option<Result<()>> {
+        let mut holds = self.holds();
+        if holds.total() == 0 {
+            return None;
+        }
+        match mode {
+            Mode::Exclusive if holds.exclusive == 0 => return Some(Err(upgrade())),
+            Mode::Exclusive => holds.exclusive += 1,
+            _ => holds.shared += 1,
+        }
+        Some(Ok(()))
+    }
+
+    /// Leaves once; says what is left.
+    pub(super) fn exit(&self, mode: Mode) -> Holds {
+        let mut holds = self.holds();
+        match mode {
+            Mode::Shared => holds.shared -= 1,
+            _ => holds.exclusive -= 1,
+        }
+        *holds
+    }
+
+    /// How often it is held now.
+    pub(super) fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the deadline, never backwards and never beyond `max_hold`.
+    fn believe(&self, sent: Instant, granted: Duration) {
+        let deadline = sent.believing(granted);
+        let deadline = self.limit.map_or(deadline, |limit| deadline.min(limit));
+        self.deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+    }
+
+    fn loss_at(&self, now: Instant) -> Option<Loss> {
+        if let Some(loss) = self.loss.get() {
+            return Some(loss.clone());
+        }
+        if now < self.deadline() {
+            return None;
+        }
+        self.lose(if self.at_limit() { Loss::MaxHold } else { Loss::Expired });
+        self.loss.get().cloned()
+    }
+
+    /// The lease reaches as far as `max_hold` allows, give or take what belief is shortened by.
+    fn at_limit(&self) -> bool {
+        self.limit.is_some_and(|limit| self.deadline().after(self.spec.ttl / 20) >= limit)
+    }
+}
+
+fn upgrade() -> Error {
+    let message =
+        "this owner reads the lock already and would wait for itself to write; release the read first";
+    Error::new(ErrorKind::WouldDeadlock, Operation::Reenter, message)
+}

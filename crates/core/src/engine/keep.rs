@@ -1,0 +1,179 @@
+//! The keeper: one task per client that renews what is held and notices what is lost.
+//!
+//! Every hold has one entry in a schedule ordered by when to look at it next: to renew it, or at its deadline.
+//! What is due together is renewed together. Rounds run side by side and nothing waits for one, so a store that
+//! does not answer about one lock delays neither another's renewal nor the notice of its loss.
+
+use std::{
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::sync::Notify;
+
+use super::{
+    hold::Hold,
+    time::{Clock, Instant, TICK},
+};
+use crate::{
+    backend::Backend,
+    error::{Error, ErrorKind, Operation, Result},
+};
+
+/// The most renewals in one request.
+const BATCH: usize = 256;
+
+/// What is due within this time is renewed along: fewer, larger requests.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// The holds of one client, by when to look at them.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    schedule: Mutex<Schedule>,
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Schedule {
+    entries: BTreeMap<(u64, u64), Arc<Hold>>,
+    /// When the task looks next; an entry before that must ring the bell.
+    looks: u64,
+    closed: bool,
+}
+
+impl Keeper {
+    /// Begins to keep a hold won by a request sent at `sent`.
+    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
+        self.put(hold, hold.next_due(sent));
+    }
+
+    /// Stops keeping it, at once: no renewal of it begins after this. Says whether it was being kept.
+    pub(super) fn forget(&self, hold: &Hold) -> bool {
+        let mut schedule = self.schedule();
+        schedule.entries.remove(&entry(hold)).is_some()
+    }
+
+    /// All holds, kept no more.
+    pub(super) fn take_all(&self) -> Vec<Arc<Hold>> {
+        std::mem::take(&mut self.schedule().entries).into_values().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.schedule().entries.len()
+    }
+
+    /// Ends the task.
+    pub(super) fn close(&self) {
+        self.schedule().closed = true;
+        self.bell.notify_one();
+    }
+
+    fn put(&self, hold: &Arc<Hold>, due: Instant) {
+        let mut schedule = self.schedule();
+        hold.due.store(due.as_nanos(), Ordering::Relaxed);
+        schedule.entries.insert(entry(hold), hold.clone());
+        if due.as_nanos() < schedule.looks {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Moves the entry of a hold that is still kept.
+    fn postpone(&self, hold: &Arc<Hold>, due: Instant) {
+        if self.forget(hold) {
+            self.put(hold, due);
+        }
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is due: the lost are told, the others come back to be renewed, with an entry at their deadline.
+    fn take_due(&self, now: Instant) -> Vec<Arc<Hold>> {
+        let horizon = now.after(GATHER).as_nanos();
+        let mut schedule = self.schedule();
+        let later = schedule.entries.split_off(&(horizon.saturating_add(1), 0));
+        let due = std::mem::replace(&mut schedule.entries, later);
+        let mut renewals = Vec::new();
+        for hold in due.into_values() {
+            if hold.loss().is_some() {
+                continue;
+            }
+            let renew = hold.due.load(Ordering::Relaxed) < hold.deadline().as_nanos();
+            hold.due.store(hold.deadline().as_nanos(), Ordering::Relaxed);
+            if renew {
+                renewals.push(hold.clone());
+            }
+            schedule.entries.insert(entry(&hold), hold);
+        }
+        renewals
+    }
+
+    /// How long to sleep: to the next entry, but a tick at most while there are any. `None` ends the task.
+    fn sleep(&self, now: Instant, was_idle: &mut bool) -> Option<Duration> {
+        let mut schedule = self.schedule();
+        if schedule.closed {
+            return None;
+        }
+        let next = schedule.entries.keys().next().map(|(due, _)| Instant::from_nanos(*due));
+        // One more tick after the last entry went: locks that come and go need not wake the task each time.
+        let idle = next.is_none() && std::mem::replace(was_idle, next.is_none());
+        let sleep = if idle { Duration::MAX } else { next.map_or(TICK, |due| now.until(due)).min(TICK) };
+        schedule.looks = now.after(sleep).as_nanos();
+        Some(sleep)
+    }
+}
+
+/// The keeper's task.
+pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: Clock) {
+    let mut rounds = FuturesUnordered::new();
+    let mut was_idle = true;
+    loop {
+        let due = keeper.take_due(clock.now());
+        for batch in due.chunks(BATCH) {
+            let (keeper, backend, clock) = (keeper.clone(), backend.clone(), clock.clone());
+            let batch = batch.to_vec();
+            rounds.push(async move { drop(renew(&keeper, &*backend, &clock, &batch, None).await) });
+        }
+        let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
+        tokio::select! {
+            () = keeper.bell.notified() => {}
+            () = clock.pause(sleep) => {}
+            Some(()) = rounds.next(), if !rounds.is_empty() => {}
+        }
+    }
+}
+
+/// One round of renewals: ask the store, tell each hold, schedule what comes next.
+pub(super) async fn renew(
+    keeper: &Keeper,
+    backend: &dyn Backend,
+    clock: &Clock,
+    batch: &[Arc<Hold>],
+    asked: Option<Duration>,
+) -> Vec<Result<()>> {
+    let sent = clock.now();
+    let renewals: Vec<_> = batch.iter().map(|hold| hold.renewal(sent, asked)).collect();
+    // A store's panic is that round's failure, not the end of all renewals.
+    let answers = AssertUnwindSafe(backend.renew(&renewals)).catch_unwind().await.unwrap_or_default();
+    let mut answers = answers.into_iter();
+    let mut heard = Vec::with_capacity(batch.len());
+    for hold in batch {
+        let result = hold.heard(sent, answers.next().unwrap_or_else(|| Err(unanswered())));
+        let next = if result.is_ok() { hold.next_due(sent) } else { hold.retry_due(clock.now()) };
+        keeper.postpone(hold, next);
+        heard.push(result);
+    }
+    heard
+}
+
+fn entry(hold: &Hold) -> (u64, u64) {
+    (hold.due.load(Ordering::Relaxed), hold.spec.id.serial())
+}
+
+fn unanswered() -> Error {
+    Error::new(ErrorKind::Internal, Operation::Renew, "the store gave no answer about this lock")
+}

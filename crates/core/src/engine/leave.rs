@@ -1,0 +1,111 @@
+//! Giving a lock back: from a release, from a dropped guard, from a shutdown.
+//!
+//! The order matters. First belief ends and the keeper forgets the hold, at once and without I/O; then the store
+//! is told. A renewal already on its way can do no harm: it never creates a lock.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    hold::Hold,
+    keep,
+    time::{Clock, Instant},
+};
+use crate::{
+    backend::{Claim, Holds, Mode, Release},
+    error::{Error, ErrorKind, Operation, Result, Retry},
+};
+
+/// Leaves, and tells how that went. Dropping the future changes nothing: the janitor goes on with it.
+pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode) -> Result<()> {
+    let left = exit(hold, mode);
+    let finished = if left.total() == 0 {
+        hold.engine.carry_on(withdraw(hold.clone())).await
+    } else {
+        hold.engine.carry_on(write_count(hold.clone())).await
+    };
+    finished.map_err(|error| error.during(Operation::Release).about(hold.spec.key.name()))
+}
+
+/// Leaves without waiting for the store: what dropping a guard does.
+pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode) {
+    let left = exit(hold, mode);
+    let hold = hold.clone();
+    let engine = hold.engine.clone();
+    engine.janitor.carry(Box::pin(async move {
+        // Nobody waits for the answer: what fails is retried or ends with the lease.
+        drop(if left.total() == 0 { withdraw(hold).await } else { write_count(hold).await });
+    }));
+}
+
+/// Tells the store how often the owner holds it now. The count written is the one at the time of writing, so
+/// that of several who write the last one is right.
+pub(crate) async fn recount(hold: &Arc<Hold>) -> Result<()> {
+    hold.engine.carry_on(write_count(hold.clone())).await
+}
+
+/// Extends the lease at once, for this long from now.
+pub(crate) async fn extend(hold: &Arc<Hold>, asked: Duration) -> Result<()> {
+    hold.check(Operation::Renew)?;
+    let own = hold.clone();
+    let work = async move {
+        let engine = &own.engine;
+        let batch = std::slice::from_ref(&own);
+        let heard = keep::renew(&engine.keeper, &*engine.backend, &engine.clock, batch, Some(asked)).await;
+        heard.into_iter().next().unwrap_or(Ok(()))
+    };
+    hold.engine.carry_on(work).await
+}
+
+async fn write_count(hold: Arc<Hold>) -> Result<()> {
+    let mut claim = hold.claim.lock().await;
+    let Some(claim) = claim.as_deref_mut() else { return hold.check(Operation::Reenter) };
+    let holds = *hold.holds();
+    let sent = hold.engine.clock.now();
+    let answer = claim.recount(holds).await;
+    hold.heard(sent, answer)
+}
+
+/// Withdraws a hold, whatever its count.
+pub(super) async fn withdraw(hold: Arc<Hold>) -> Result<()> {
+    let Some(mut claim) = hold.claim.lock().await.take() else { return hold.check(Operation::Release) };
+    match claim.release().await {
+        Ok(Release::Released) => hold.check(Operation::Release),
+        Ok(Release::Gone(broken)) => {
+            hold.lose(broken.into());
+            hold.check(Operation::Release)
+        }
+        Err(error) => {
+            let until = hold.deadline();
+            let clock = hold.engine.clock.clone();
+            hold.engine.janitor.carry(Box::pin(release_until(clock, claim, until)));
+            Err(still_trying(&error).because(error))
+        }
+    }
+}
+
+/// Releases a claim, retrying while that can still matter.
+pub(super) async fn release_until(clock: Clock, mut claim: Box<dyn Claim>, until: Instant) {
+    let mut pause = Duration::from_millis(50);
+    while let Err(error) = claim.release().await {
+        if error.retry() == Retry::No || clock.now() >= until {
+            tracing::warn!(%error, "a lock could not be released; it ends with its lease");
+            return;
+        }
+        clock.pause(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// Ends one hold of it, at once; with the last one the keeper forgets it.
+fn exit(hold: &Hold, mode: Mode) -> Holds {
+    let left = hold.exit(mode);
+    if left.total() == 0 {
+        hold.engine.keeper.forget(hold);
+    }
+    left
+}
+
+fn still_trying(error: &Error) -> Error {
+    let kind = if error.retry() == Retry::No { error.kind() } else { ErrorKind::Unavailable };
+    Error::new(kind, Operation::Release, "could not tell the store yet; still trying until the lease ends")
+}

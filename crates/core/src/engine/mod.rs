@@ -1,0 +1,120 @@
+//! What happens between a user and a store: once, for every store.
+//!
+//! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
+//! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
+//! how a lock is given back, [`janitor`] finishes what callers drop, [`gate`] lets one waiter of a process speak
+//! for all, [`time`] is all time.
+
+pub(crate) mod acquire;
+mod contend;
+mod gate;
+pub(crate) mod hold;
+mod janitor;
+mod keep;
+pub(crate) mod leave;
+mod tally;
+pub mod time;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{runtime::Handle, sync::watch};
+
+use self::{gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock};
+use crate::{
+    backend::{Backend, Loss},
+    error::{Error, ErrorKind, Operation, Result},
+    id::ClaimIds,
+    who::Who,
+};
+
+/// One client's machinery: what its locks and guards share.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) clock: Clock,
+    pub(crate) who: Arc<Who>,
+    pub(crate) ids: ClaimIds,
+    runtime: Handle,
+    gate: Gate,
+    keeper: Arc<Keeper>,
+    janitor: Janitor,
+    waiting: Tally,
+    closing: watch::Sender<bool>,
+}
+
+impl Engine {
+    /// Starts the keeper and the janitor on the current runtime.
+    pub(crate) fn start(backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) -> Arc<Self> {
+        let runtime = Handle::current();
+        let keeper = Arc::new(Keeper::default());
+        runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone()));
+        let janitor = Janitor::start(&runtime);
+        let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
+        let closing = watch::channel(false).0;
+        Arc::new(Self { backend, clock, who, ids, runtime, gate, keeper, janitor, waiting, closing })
+    }
+
+    /// Held locks, waiting claims and unfinished clean-ups.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        (self.keeper.len(), self.waiting.len(), self.janitor.len())
+    }
+
+    pub(crate) async fn idle(&self) {
+        self.janitor.idle().await;
+    }
+
+    pub(crate) fn refuse_if_closed(&self, operation: Operation) -> Result<()> {
+        if *self.closing.borrow() { Err(closed(operation)) } else { Ok(()) }
+    }
+
+    /// Completes when the client is shut down.
+    async fn closing(&self) {
+        // The sender is part of the engine, so there is no error to wait out.
+        drop(self.closing.subscribe().wait_for(|closing| *closing).await);
+    }
+
+    /// Ends everything: waiting claims are told, held locks are released, the store is closed.
+    pub(crate) async fn shutdown(self: &Arc<Self>, within: Duration) -> Result<()> {
+        self.closing.send_replace(true);
+        for hold in self.keeper.take_all() {
+            hold.lose(Loss::Shutdown);
+            self.janitor.carry(Box::pin(async move { drop(leave::withdraw(hold).await) }));
+        }
+        let deadline = self.clock.now().after(within);
+        let emptied = async {
+            self.waiting.none().await;
+            self.idle().await;
+        };
+        let in_time = tokio::select! {
+            () = emptied => true,
+            () = self.clock.sleep_until(deadline) => false,
+        };
+        self.backend.close().await?;
+        if in_time { Ok(()) } else { Err(unfinished(self.janitor.len())) }
+    }
+
+    fn carry_on<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> janitor::Carried<'_, T> {
+        self.janitor.in_place(Box::pin(future))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.keeper.close();
+    }
+}
+
+fn closed(operation: Operation) -> Error {
+    Error::new(ErrorKind::Closed, operation, "this client is shut down; connect a new one")
+}
+
+fn unfinished(left: usize) -> Error {
+    let message = format!("{left} locks could not be released in time; they end with their leases");
+    Error::new(ErrorKind::Unavailable, Operation::Shutdown, message)
+}
+
+/// A hold and the claim behind it, shared by the guards of one owner.
+pub(crate) type SharedHold = Arc<Hold>;

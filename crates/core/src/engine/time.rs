@@ -1,0 +1,146 @@
+//! All time in this crate: the boot clock, deadlines on it, and waiting for them.
+//!
+//! A holder's belief must not outlive its lease while the machine sleeps, so deadlines count on `CLOCK_BOOTTIME`,
+//! which goes on in suspend, unlike the clock behind `std::time::Instant` and tokio's timers. Timers that guard a
+//! lease therefore never sleep longer than [`TICK`] at a stretch: after a suspend they notice within one tick, and
+//! whoever asks meanwhile compares the clock itself and is answered exactly.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// The longest sleep of a timer that must notice a suspend.
+pub const TICK: Duration = Duration::from_millis(250);
+
+/// Clock rates may differ by this share between holder and store.
+const DRIFT: u32 = 100;
+
+/// What a lease is shortened by besides, for the grain of clocks and timers.
+const GRAIN: Duration = Duration::from_millis(2);
+
+/// A point on the boot clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// Nanoseconds since the clock's start.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the clock's start.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Microseconds since the clock's start.
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// This much later; the end of time if that is beyond it.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_nanos().try_into().unwrap_or(u64::MAX)))
+    }
+
+    /// How long until `later`; zero if that has passed.
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_nanos(later.0.saturating_sub(self.0))
+    }
+
+    /// The last moment at which a lease granted for `granted` may be believed, if its request was sent now:
+    /// shorter than the lease by what clocks may drift apart.
+    #[must_use]
+    pub fn believing(self, granted: Duration) -> Self {
+        self.after(granted.saturating_sub(granted / DRIFT).saturating_sub(GRAIN))
+    }
+}
+
+/// Where `now` comes from: the boot clock, or a test's.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Boot,
+    Test(Arc<TestTime>),
+}
+
+#[derive(Debug)]
+struct TestTime {
+    start: tokio::time::Instant,
+    suspended: AtomicU64,
+}
+
+impl Clock {
+    /// The boot clock of this machine.
+    pub const fn boot() -> Self {
+        Self(Source::Boot)
+    }
+
+    /// A clock that follows tokio's, and so stands still and jumps with its paused time. Only for tests.
+    pub fn test() -> Self {
+        let start = tokio::time::Instant::now();
+        Self(Source::Test(Arc::new(TestTime { start, suspended: AtomicU64::new(0) })))
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        match &self.0 {
+            Source::Boot => boot_now(),
+            Source::Test(time) => {
+                let suspended = Duration::from_nanos(time.suspended.load(Ordering::SeqCst));
+                // The clock starts at an hour, so that subtracting from it is possible.
+                Instant(0).after(Duration::from_secs(3600) + time.start.elapsed() + suspended)
+            }
+        }
+    }
+
+    /// Lets a test's clock go on without any timer noticing, as a suspend does. Nothing on the boot clock.
+    pub fn suspend(&self, duration: Duration) {
+        if let Source::Test(time) = &self.0 {
+            time.suspended.fetch_add(duration.as_nanos() as u64, Ordering::SeqCst);
+        }
+    }
+
+    /// Sleeps until then, noticing a suspend within a [`TICK`] of its end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn sleep_until(&self, then: Instant) {
+        loop {
+            let left = self.now().until(then);
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(TICK)).await;
+        }
+    }
+
+    /// Sleeps for about this long, without regard to suspends: for waits nothing depends on.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn pause(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn boot_now() -> Instant {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Instant(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
+}
+
+/// Elsewhere the monotonic clock has to do: on macOS and Windows it may stand still in suspend.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn boot_now() -> Instant {
+    use std::sync::OnceLock;
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    Instant(0).after(START.get_or_init(std::time::Instant::now).elapsed())
+}

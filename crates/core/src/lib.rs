@@ -1,0 +1,29 @@
+//! The heart of Leasehold: what users hold, what happens in between, and what a store must promise.
+//!
+//! Users depend on the `leasehold` crate, which re-exports all of this and adds the stores. Those who write a
+//! store depend on this crate, and test it with `leasehold-testkit`.
+//!
+//! Reading order: [`Client`] makes [`Lock`]s; [`backend`] is the contract a store fulfils; `engine` is everything
+//! between the two. Dependencies point one way, `primitives → engine → backend`, and this crate never names a
+//! server.
+
+pub mod backend;
+mod client;
+mod engine;
+mod error;
+mod id;
+mod key;
+mod primitives;
+mod span;
+mod who;
+
+pub use crate::{
+    client::{Client, ClientBuilder, Stats},
+    engine::{hold::State, time},
+    error::{Error, ErrorKind, Operation, Result, Retry},
+    id::{ClaimId, ClientId},
+    key::{Key, MAX_NAME},
+    primitives::{Guard, Latch, Lock, LockSet, Outcome, Owner, RwLock, Semaphore, SetGuard, Ticket},
+    span::Span,
+    who::Who,
+};

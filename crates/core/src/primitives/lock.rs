@@ -1,0 +1,285 @@
+//! One way to hold one name: exclusively, shared, or by permits; the options, and the ways to ask.
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use super::{Guard, Options, Owner, Ticket};
+use crate::{
+    backend::{Busy, ClaimSpec, Life, Mode},
+    client::Client,
+    engine::acquire::{Acquired, Order, Patience, acquire},
+    error::{Error, ErrorKind, Operation, Result},
+    key::Key,
+    span::Span,
+};
+
+/// A lock on one name. Made by a [`Client`]; holds nothing until it is asked to.
+///
+/// Cheap to clone and to keep: ask it as often as you like, each time for an acquisition of its own.
+///
+/// Four options are separate and never imply each other: [`wait`](Self::wait), how long to stand in line;
+/// [`ttl`](Self::ttl), the lease; [`no_renew`](Self::no_renew), since it is renewed by default;
+/// [`max_hold`](Self::max_hold), where renewal stops.
+///
+/// Lengths of time are [`Duration`]s or texts such as `"30s"`. A text that is not one is reported when the lock is
+/// asked for, with the kind [`Config`](ErrorKind::Config).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), leasehold_core::Error> {
+/// # use leasehold_core::{Client, backend::Memory};
+/// let locks = Client::new(Memory::new());
+/// let guard = locks.lock("order:42").wait("5s").ttl("30s").acquire().await?;
+/// println!("held, with fence {}", guard.fence());
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a lock does nothing until it is acquired"]
+pub struct Lock {
+    client: Client,
+    /// Or the name that is not one: what is wrong with it is said when the lock is asked for.
+    key: Result<Key, Arc<str>>,
+    mode: Asked,
+    options: Options,
+    owner: Option<Owner>,
+}
+
+/// A mode, or the numbers that do not make one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    Mode(Mode),
+    Permits { take: u32, of: u32 },
+}
+
+/// What came of trying.
+#[derive(Debug)]
+#[must_use = "a held lock is released when its guard is dropped"]
+pub enum Outcome {
+    /// It is ours.
+    Held(Guard),
+    /// Somebody else has it: this says who.
+    Busy(Busy),
+}
+
+impl Lock {
+    pub(super) fn new(client: &Client, name: &str, mode: Asked) -> Self {
+        let options = Options::with_ttl(client.default_ttl());
+        let key = Key::new(client.prefix(), name).map_err(|_| name.into());
+        Self { client: client.clone(), key, mode, options, owner: None }
+    }
+
+    pub(crate) fn exclusive(client: &Client, name: &str) -> Self {
+        Self::new(client, name, Asked::Mode(Mode::Exclusive))
+    }
+
+    /// How long to stand in line. Without it [`acquire`](Self::acquire) waits for ever, and
+    /// [`try_acquire`](Self::try_acquire) and [`attempt`](Self::attempt) do not wait at all.
+    pub fn wait(mut self, wait: impl Into<Span>) -> Self {
+        self.options.wait = Some(wait.into());
+        self
+    }
+
+    /// The lease: how long the lock survives a holder that can no longer renew it. 30 seconds unless said.
+    /// It is renewed every third of that for as long as the guard lives.
+    pub fn ttl(mut self, ttl: impl Into<Span>) -> Self {
+        self.options.ttl = ttl.into();
+        self
+    }
+
+    /// Where renewal stops: the lock is lost this long after it was acquired, at the latest.
+    pub fn max_hold(mut self, max_hold: impl Into<Span>) -> Self {
+        self.options.max_hold = Some(max_hold.into());
+        self
+    }
+
+    /// Does not renew: the lock is lost when its first lease ends, unless it is extended by hand.
+    pub fn no_renew(mut self) -> Self {
+        self.options.renews = false;
+        self
+    }
+
+    /// First come, first served, across all clients that ask for it. Those who do not ask for it let the line pass.
+    pub fn fair(mut self) -> Self {
+        self.options.fair = true;
+        self
+    }
+
+    /// What the lock is for: shown to whoever finds it busy.
+    pub fn label(mut self, label: &str) -> Self {
+        self.options.label = Some(label.into());
+        self
+    }
+
+    /// Asks on behalf of an owner, who may enter a lock it holds once more. See [`Owner`].
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        match &self.key {
+            Ok(key) => key.name(),
+            Err(name) => name,
+        }
+    }
+
+    /// The client it belongs to.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Acquires the lock, waiting for ever, or as long as [`wait`](Self::wait) says.
+    ///
+    /// # Errors
+    /// `Busy` when the wait is over, with who holds it; any other kind as the store or the options have it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the line. A request on its way is finished in the background, and what it won
+    /// is given back.
+    pub async fn acquire(&self) -> Result<Guard> {
+        match self.ask(Patience::Forever).await? {
+            Outcome::Held(guard) => Ok(guard),
+            Outcome::Busy(busy) => Err(Error::from_busy(Operation::Acquire, busy).about(self.name())),
+        }
+    }
+
+    /// Tries to acquire the lock: `None` if somebody else has it, at once or after [`wait`](Self::wait).
+    ///
+    /// # Cancel safety
+    /// As for [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<Guard>> {
+        match self.ask(Patience::None).await? {
+            Outcome::Held(guard) => Ok(Some(guard)),
+            Outcome::Busy(_) => Ok(None),
+        }
+    }
+
+    /// Tries to acquire the lock, and says who has it if somebody else does.
+    ///
+    /// # Cancel safety
+    /// As for [`acquire`](Self::acquire).
+    pub async fn attempt(&self) -> Result<Outcome> {
+        self.ask(Patience::None).await
+    }
+
+    /// Acquires the lock, does the work, releases the lock: the form to prefer, since it can neither forget the
+    /// release nor overlook a loss. If the lock is lost, the work is dropped where it stands and the error is
+    /// of the kind `Lost`; a panic in the work releases the lock too.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), leasehold_core::Error> {
+    /// # use leasehold_core::{Client, Error, backend::Memory};
+    /// # let locks = Client::new(Memory::new());
+    /// let fence = locks.lock("order:42").scope(async |held| Ok::<_, Error>(held.fence())).await?;
+    /// # assert_eq!(fence, 1); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the work; and, turned into the work's error type, those of acquiring and the loss of the lock.
+    /// A release that fails after the work is done is not an error: the lease ends by itself.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work and releases the lock in the background.
+    pub async fn scope<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&Guard) -> Result<T, E>,
+    {
+        let guard = self.acquire().await?;
+        let done = tokio::select! {
+            biased;
+            loss = guard.lost() => return Err(Error::from(loss).about(self.name()).into()),
+            done = work(&guard) => done,
+        };
+        if let Err(error) = guard.release().await {
+            tracing::warn!(%error, "release after the work was done");
+        }
+        done
+    }
+
+    /// Acquires the lock for longer than this process may live: the ticket renews and releases it from anywhere.
+    /// Nothing renews it but [`Client::renew_ticket`].
+    ///
+    /// # Errors
+    /// As for [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    /// As for [`acquire`](Self::acquire): without a ticket in hand nothing stays behind.
+    pub async fn ticket(&self) -> Result<Ticket> {
+        let order = self.order(Life::Detached, Patience::Forever)?;
+        let (mode, ttl) = (order.spec.mode, order.spec.ttl);
+        match acquire(self.client.engine(), order).await? {
+            Acquired::Held(won) => {
+                let hold = won.take();
+                Ok(Ticket::new(hold.spec.key.name(), hold.spec.id, mode, hold.fence, ttl))
+            }
+            Acquired::Busy(busy) => Err(Error::from_busy(Operation::Acquire, busy).about(self.name())),
+        }
+    }
+
+    pub(super) async fn ask(&self, otherwise: Patience) -> Result<Outcome> {
+        let order = self.order(Life::Session, otherwise)?;
+        if let Some(owner) = &self.owner {
+            return owner.acquire(self.client.engine(), order).await;
+        }
+        let mode = order.spec.mode;
+        Ok(match acquire(self.client.engine(), order).await? {
+            Acquired::Held(won) => Outcome::Held(Guard::new(won.take(), mode)),
+            Acquired::Busy(busy) => Outcome::Busy(busy),
+        })
+    }
+
+    pub(super) fn order(&self, life: Life, otherwise: Patience) -> Result<Order> {
+        let order = self.checked_order(life, otherwise);
+        order.map_err(|error| error.about(short(self.name())))
+    }
+
+    fn checked_order(&self, life: Life, otherwise: Patience) -> Result<Order> {
+        let engine = self.client.engine();
+        let key = match &self.key {
+            Ok(key) => key.clone(),
+            Err(name) => Key::new(self.client.prefix(), name)?,
+        };
+        let mode = self.mode.check()?;
+        let (ttl, keeping) = self.options.lease()?;
+        let label = self.options.label()?;
+        let patience = self.options.patience(&engine.clock, otherwise)?;
+        let (id, who, fair) = (engine.ids.next(), engine.who.clone(), self.options.fair);
+        let spec = Arc::new(ClaimSpec { id, key, mode, ttl, fair, life, who, label });
+        Ok(Order { spec, keeping, patience })
+    }
+
+    /// Stands in for [`wait`](Self::wait) where several locks share one limit.
+    pub(super) fn wait_at_most(&self, wait: Option<Duration>) -> Self {
+        let mut lock = self.clone();
+        lock.options.wait = wait.map(Span::from);
+        lock
+    }
+
+    pub(super) fn asked(&self) -> Asked {
+        self.mode
+    }
+}
+
+impl Asked {
+    fn check(self) -> Result<Mode> {
+        let Self::Permits { take, of } = self else {
+            let Self::Mode(mode) = self else { unreachable!("there are two variants") };
+            return Ok(mode);
+        };
+        match (NonZeroU32::new(take), NonZeroU32::new(of)) {
+            (Some(take), Some(of)) if take <= of => Ok(Mode::Permits { take, of }),
+            _ => {
+                let message = format!("cannot take {take} of {of} permits; take at least 1 and at most all");
+                Err(Error::new(ErrorKind::Config, Operation::Acquire, message))
+            }
+        }
+    }
+}
+
+/// A name fit for a message, however long what was given is.
+fn short(name: &str) -> &str {
+    let end = (0..=name.len().min(80)).rev().find(|&end| name.is_char_boundary(end));
+    &name[..end.unwrap_or(0)]
+}

@@ -1,0 +1,23 @@
+//! What users hold: thin, without I/O and without loops of their own.
+
+mod guard;
+mod latch;
+mod lock;
+mod options;
+mod owner;
+mod rwlock;
+mod semaphore;
+mod set;
+mod ticket;
+
+pub(crate) use self::options::{DEFAULT_TTL, Options};
+pub use self::{
+    guard::Guard,
+    latch::Latch,
+    lock::{Lock, Outcome},
+    owner::Owner,
+    rwlock::RwLock,
+    semaphore::Semaphore,
+    set::{LockSet, SetGuard},
+    ticket::Ticket,
+};

@@ -1,0 +1,64 @@
+//! The four options every lock has, and the few besides: kept as given, checked once when the lock is asked for.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    engine::{acquire::Patience, hold::Keeping, time::Clock},
+    error::{Error, Operation, Result},
+    span::Span,
+};
+
+/// The lease if none is asked for.
+pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+/// Longest label, in bytes.
+const MAX_LABEL: usize = 512;
+
+/// How a lock is to be acquired and kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) wait: Option<Span>,
+    pub(crate) ttl: Span,
+    pub(crate) max_hold: Option<Span>,
+    pub(crate) renews: bool,
+    pub(crate) fair: bool,
+    pub(crate) label: Option<Arc<str>>,
+}
+
+impl Options {
+    pub(crate) fn with_ttl(ttl: Duration) -> Self {
+        Self { wait: None, ttl: ttl.into(), max_hold: None, renews: true, fair: false, label: None }
+    }
+
+    /// How long to stand in line from now: as asked, or else as the kind of acquisition has it.
+    pub(crate) fn patience(&self, clock: &Clock, otherwise: Patience) -> Result<Patience> {
+        Ok(match duration("wait", self.wait.clone())? {
+            None => otherwise,
+            Some(Duration::ZERO) => Patience::None,
+            Some(wait) => Patience::Until(clock.now().after(wait)),
+        })
+    }
+
+    /// The lease to ask for: never longer than `max_hold`.
+    pub(crate) fn lease(&self) -> Result<(Duration, Keeping)> {
+        let ttl = duration("ttl", Some(self.ttl.clone()))?.unwrap_or(DEFAULT_TTL);
+        let max_hold = duration("max_hold", self.max_hold.clone())?;
+        let keeping = Keeping { renews: self.renews, max_hold };
+        Ok((max_hold.map_or(ttl, |max_hold| ttl.min(max_hold)), keeping))
+    }
+
+    pub(crate) fn label(&self) -> Result<Option<Arc<str>>> {
+        match &self.label {
+            Some(label) if label.len() > MAX_LABEL => {
+                let message = format!("the label has {} bytes; {MAX_LABEL} is the limit", label.len());
+                Err(Error::config(Operation::Acquire, message))
+            }
+            label => Ok(label.clone()),
+        }
+    }
+}
+
+fn duration(option: &str, span: Option<Span>) -> Result<Option<Duration>> {
+    let checked = span.map(Span::get).transpose();
+    checked.map_err(|message| Error::config(Operation::Acquire, format!("{option}: {message}")))
+}

@@ -1,0 +1,48 @@
+//! So many at a time.
+
+use std::sync::Arc;
+
+use super::{Guard, Lock, lock::Asked};
+use crate::{client::Client, error::Result};
+
+/// A semaphore: at most so many permits are out at a time.
+///
+/// Permits are leases: a dead holder's come back when its lease ends. How many there are is said by those who ask;
+/// while any are out or asked for, asking for another number is refused with the kind `Conflict`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), leasehold_core::Error> {
+/// # use leasehold_core::{Client, backend::Memory};
+/// # let locks = Client::new(Memory::new());
+/// let uploads = locks.semaphore("uploads", 3);
+/// let one = uploads.acquire().await?;
+/// let two = uploads.permits(2).acquire().await?;
+/// assert!(uploads.permits(1).try_acquire().await?.is_none());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a semaphore does nothing until it is acquired"]
+pub struct Semaphore {
+    client: Client,
+    name: Arc<str>,
+    of: u32,
+}
+
+impl Semaphore {
+    pub(crate) fn new(client: &Client, name: &str, of: u32) -> Self {
+        Self { client: client.clone(), name: name.into(), of }
+    }
+
+    /// So many permits at once, all or none, with all the options of a lock.
+    pub fn permits(&self, take: u32) -> Lock {
+        Lock::new(&self.client, &self.name, Asked::Permits { take, of: self.of })
+    }
+
+    /// One permit, waiting for ever.
+    ///
+    /// # Cancel safety
+    /// As for [`Lock::acquire`].
+    pub async fn acquire(&self) -> Result<Guard> {
+        self.permits(1).acquire().await
+    }
+}

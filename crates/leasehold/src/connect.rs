@@ -1,0 +1,89 @@
+//! From a URL to a client: the table of stores.
+
+use leasehold_core::{Client, ClientBuilder, Result, Who, backend::Memory};
+
+use crate::url::{StoreUrl, config};
+
+/// What a program may say about its clients besides the URL.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// What goes before every name; a `prefix` in the URL wins.
+    pub prefix: Option<String>,
+    /// Who we are to others; this process, unless said.
+    pub who: Option<Who>,
+}
+
+/// Opens the store at this URL.
+///
+/// | URL | store |
+/// |---|---|
+/// | `memory:` | this process |
+/// | `sqlite:PATH` | a file on this machine, for many processes (feature `sqlite`) |
+///
+/// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
+/// `busy_timeout` besides.
+///
+/// # Errors
+/// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
+/// store brings. No error repeats the URL: it may carry a password.
+///
+/// # Cancel safety
+/// Nothing stays behind if it is dropped.
+pub async fn connect(url: &str) -> Result<Client> {
+    connect_with(url, Settings::default()).await
+}
+
+/// As [`connect`], with what the program says about itself.
+///
+/// # Cancel safety
+/// Nothing stays behind if it is dropped.
+pub async fn connect_with(url: &str, settings: Settings) -> Result<Client> {
+    let mut url = StoreUrl::parse(url)?;
+    let prefix = url.take("prefix").map(Into::into).or(settings.prefix);
+    let ttl = url.take_duration("ttl")?;
+    let mut builder = open(&mut url).await?;
+    if let Some(prefix) = prefix {
+        builder = builder.prefix(&prefix);
+    }
+    if let Some(ttl) = ttl {
+        builder = builder.ttl(ttl);
+    }
+    if let Some(who) = settings.who {
+        builder = builder.who(who);
+    }
+    Ok(builder.build())
+}
+
+async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    match url.scheme {
+        "memory" => {
+            url.finish(&["prefix", "ttl"])?;
+            Ok(Client::builder(Memory::new()))
+        }
+        "sqlite" => open_sqlite(url).await,
+        other => Err(config(format!("no store is called {other:?}; there are memory: and sqlite:PATH"))),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+async fn open_sqlite(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let busy_timeout = url.take_duration("busy_timeout")?;
+    url.finish(&["prefix", "ttl", "busy_timeout"])?;
+    if url.rest.is_empty() {
+        return Err(config("a SQLite store needs a file; write it like sqlite:locks.db"));
+    }
+    let mut sqlite = leasehold_sql::SqliteConfig::new(url.rest);
+    if let Some(busy_timeout) = busy_timeout {
+        sqlite = sqlite.with_busy_timeout(busy_timeout);
+    }
+    Ok(Client::builder(leasehold_sql::Sqlite::open(sqlite).await?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    use leasehold_core::{Error, ErrorKind, Operation};
+    let message = "this build has no SQLite; build it with the feature `sqlite`";
+    Err(Error::new(ErrorKind::Unsupported, Operation::Connect, message))
+}

@@ -1,0 +1,81 @@
+//! Store URLs, taken apart: `scheme:rest?option=value&…`.
+//!
+//! What comes after the scheme is the store's own business. Options are the same words for every store where they
+//! mean the same; a word that no one knows is an error that says which ones are known.
+
+use std::{borrow::Cow, time::Duration};
+
+use leasehold_core::{Error, Operation, Result};
+
+/// A URL in its parts.
+#[derive(Debug)]
+pub(crate) struct StoreUrl<'a> {
+    pub(crate) scheme: &'a str,
+    /// Between the scheme and the options.
+    pub(crate) rest: &'a str,
+    options: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl<'a> StoreUrl<'a> {
+    pub(crate) fn parse(url: &'a str) -> Result<Self> {
+        // Not quoted in the message: a URL may carry a password.
+        let no_scheme = || config("this is not a store URL; write it like sqlite:locks.db or memory:");
+        let (scheme, rest) = url.split_once(':').ok_or_else(no_scheme)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        Ok(Self { scheme, rest, options: form_urlencoded::parse(query.as_bytes()).collect() })
+    }
+
+    /// Takes an option out; the last one counts.
+    pub(crate) fn take(&mut self, word: &str) -> Option<Cow<'a, str>> {
+        let at = self.options.iter().rposition(|(name, _)| name == word)?;
+        let (_, value) = self.options.swap_remove(at);
+        self.options.retain(|(name, _)| name != word);
+        Some(value)
+    }
+
+    /// Takes out an option that is a length of time.
+    pub(crate) fn take_duration(&mut self, word: &str) -> Result<Option<Duration>> {
+        let Some(text) = self.take(word) else { return Ok(None) };
+        let duration = leasehold_core::Span::from(&*text).get();
+        duration.map(Some).map_err(|message| config(format!("{word}: {message}")))
+    }
+
+    /// Refuses what nobody took.
+    pub(crate) fn finish(&self, known: &[&str]) -> Result<()> {
+        match self.options.first() {
+            None => Ok(()),
+            Some((word, _)) => {
+                let known = known.join(", ");
+                Err(config(format!(
+                    "unknown option {word:?} in the store URL; {} knows {known}",
+                    self.scheme
+                )))
+            }
+        }
+    }
+}
+
+pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::config(Operation::Connect, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_taken_out_and_the_rest_is_refused() {
+        let mut url = StoreUrl::parse("sqlite:/tmp/a b.db?prefix=shop%3A&ttl=10s&nope=1").unwrap();
+        assert_eq!((url.scheme, url.rest), ("sqlite", "/tmp/a b.db"));
+        assert_eq!(url.take("prefix").as_deref(), Some("shop:"));
+        assert_eq!(url.take_duration("ttl").unwrap(), Some(Duration::from_secs(10)));
+        let message = url.finish(&["prefix", "ttl"]).unwrap_err().to_string();
+        assert!(message.contains("\"nope\"") && message.contains("prefix, ttl"), "{message}");
+    }
+
+    #[test]
+    fn what_is_no_url_is_not_repeated() {
+        let message = StoreUrl::parse("secret").unwrap_err().to_string();
+        assert!(!message.contains("secret"), "{message}");
+    }
+}

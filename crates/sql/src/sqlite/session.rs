@@ -1,0 +1,238 @@
+//! Sessions: how a process killed without warning is known to be gone at once.
+//!
+//! Each open store that asks for locks has a file in a folder beside the database, named after a random id, and an
+//! exclusive `flock` on it. The kernel drops that lock with the last descriptor of the file, so whoever can get a
+//! shared one knows that the session is over, and so does whoever finds no file. POSIX record locks would not do:
+//! any close of the file by the same process drops them, and they do not pass to another process with the descriptor.
+//!
+//! A copy of the descriptor in another process keeps the session alive: that is what the command line's dead-man
+//! holds until the child is gone.
+//!
+//! Ids are never used twice, so a session found dead stays dead and its file can be removed by anybody.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use leasehold_core::{
+    ClientId, Result,
+    backend::record::{Moment, Surroundings},
+};
+
+#[cfg(not(unix))]
+pub(super) use elsewhere::{Folder, Session};
+#[cfg(unix)]
+pub(super) use unix::{Folder, Session};
+
+/// Asks sessions whether they live, each at most once, and remembers who did not answer.
+#[derive(Debug)]
+pub(super) struct RollCall<'f> {
+    folder: &'f Folder,
+    own: Option<ClientId>,
+    lives: RefCell<HashMap<ClientId, bool>>,
+}
+
+impl<'f> RollCall<'f> {
+    pub(super) fn new(folder: &'f Folder, own: Option<ClientId>) -> Self {
+        Self { folder, own, lives: RefCell::default() }
+    }
+
+    /// Shows `work` the surroundings at this moment.
+    pub(super) fn around<T>(&self, now: Moment, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+        let alive = |session| self.lives(session);
+        work(&Surroundings { now, session: self.own, alive: &alive })
+    }
+
+    /// Those who did not answer.
+    pub(super) fn dead(self) -> Vec<ClientId> {
+        self.lives.into_inner().into_iter().filter(|(_, lives)| !lives).map(|(session, _)| session).collect()
+    }
+
+    fn lives(&self, session: ClientId) -> bool {
+        *self.lives.borrow_mut().entry(session).or_insert_with(|| self.folder.lives(session))
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{io, os::fd::OwnedFd, path::Path, sync::Arc};
+
+    use leasehold_core::{ClientId, Error, ErrorKind, Operation};
+    use rustix::{
+        fs::{self, AtFlags, FlockOperation, Mode, OFlags, Stat},
+        io::Errno,
+    };
+
+    use super::Result;
+    use crate::sqlite::error::from_io;
+
+    /// The folder of all sessions of one database.
+    #[derive(Debug)]
+    pub(in crate::sqlite) struct Folder {
+        folder: OwnedFd,
+        owner: Stat,
+    }
+
+    impl Folder {
+        /// Opens the folder, making it if need be.
+        ///
+        /// `database` is the file whose owner the folder must have, besides us and root: root may come first to a
+        /// user's database, and gives the folder to that user.
+        pub(in crate::sqlite) fn open(path: &Path, database: &Path) -> Result<Self> {
+            let unusable = |error: Errno| {
+                from_io(error.into(), format!("cannot use the folder of sessions {}", path.display()))
+            };
+            let owner = fs::lstat(database).map_err(unusable)?;
+            let made = match fs::mkdir(path, Mode::RWXU) {
+                Err(error) if error != Errno::EXIST => return Err(unusable(error)),
+                made => made.is_ok(),
+            };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let folder = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+                Errno::LOOP | Errno::NOTDIR => denied(path, "is not a folder; remove it"),
+                error => unusable(error),
+            })?;
+            if made {
+                give_to(&folder, &owner);
+            }
+            let found = fs::fstat(&folder).map_err(unusable)?;
+            let us = rustix::process::geteuid().as_raw();
+            if ![us, 0, owner.st_uid].contains(&found.st_uid) {
+                return Err(denied(path, "belongs to another user"));
+            }
+            Ok(Self { folder, owner })
+        }
+
+        /// Whether somebody has the session's lock. If we cannot find out, it lives: its lease will end it.
+        pub(in crate::sqlite) fn lives(&self, session: ClientId) -> bool {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            match fs::openat(&self.folder, session.to_string(), flags, Mode::empty()) {
+                Err(error) => error != Errno::NOENT,
+                Ok(file) => fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
+            }
+        }
+
+        /// Removes the file of a session that is known to be over.
+        pub(in crate::sqlite) fn bury(&self, session: ClientId) {
+            // If it is gone already, somebody else was quicker; if it cannot be removed, it does no harm.
+            let _ = fs::unlinkat(&self.folder, session.to_string(), AtFlags::empty());
+        }
+
+        /// Removes the files of dead sessions, looking at no more than `most` files.
+        pub(in crate::sqlite) fn sweep(&self, most: usize) -> io::Result<()> {
+            for entry in fs::Dir::read_from(&self.folder)?.take(most) {
+                let entry = entry?;
+                let session = entry.file_name().to_str().ok().and_then(|name| name.parse().ok());
+                if let Some(session) = session.filter(|&session| !self.lives(session)) {
+                    self.bury(session);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn denied(path: &Path, why: &str) -> Error {
+        let message = format!("the folder of sessions {} {why}", path.display());
+        Error::new(ErrorKind::Denied, Operation::Connect, message)
+    }
+
+    /// What root makes beside a user's database belongs to that user, or the user could not use it.
+    fn give_to(file: &OwnedFd, owner: &Stat) {
+        let us = rustix::process::geteuid();
+        if us.is_root() && owner.st_uid != us.as_raw() {
+            let (user, group) = (fs::Uid::from_raw(owner.st_uid), fs::Gid::from_raw(owner.st_gid));
+            // Not to be able to is no reason to stop: root's own locks work.
+            let _ = fs::fchown(file, Some(user), Some(group));
+        }
+    }
+
+    /// A session of ours, for as long as this value and all copies of its descriptor live.
+    #[derive(Debug)]
+    pub(in crate::sqlite) struct Session {
+        folder: Arc<Folder>,
+        id: ClientId,
+        file: Option<OwnedFd>,
+    }
+
+    impl Session {
+        /// Begins a session.
+        pub(in crate::sqlite) fn begin(folder: &Arc<Folder>) -> Result<Self> {
+            let failed = |error: Errno| from_io(error.into(), "cannot make a session file");
+            for _ in 0..16 {
+                let id = ClientId::random();
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let mode = Mode::RUSR | Mode::WUSR;
+                let file = fs::openat(&folder.folder, id.to_string(), flags, mode).map_err(failed)?;
+                let locked = fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+                if locked && fs::fstat(&file).map_err(failed)?.st_nlink == 1 {
+                    give_to(&file, &folder.owner);
+                    return Ok(Self { folder: folder.clone(), id, file: Some(file) });
+                }
+                // Before we had the lock a sweep took the file for a dead session's. Nobody knows the id yet.
+                folder.bury(id);
+            }
+            let message = "session files vanish as soon as they are made; leave their folder alone";
+            Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, message))
+        }
+
+        pub(in crate::sqlite) fn id(&self) -> ClientId {
+            self.id
+        }
+
+        /// Another descriptor of the same session, closed in programs we start.
+        pub(in crate::sqlite) fn copy(&self) -> Option<OwnedFd> {
+            self.file.as_ref()?.try_clone().ok()
+        }
+    }
+
+    impl Drop for Session {
+        fn drop(&mut self) {
+            self.file = None;
+            // A copy in another process keeps the session alive, and so the file must stay.
+            if !self.folder.lives(self.id) {
+                self.folder.bury(self.id);
+            }
+        }
+    }
+}
+
+/// Where there is no `flock` there are no sessions: a dead holder's lease has to run out.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as on unix, where they do something")]
+mod elsewhere {
+    use std::{io, path::Path, sync::Arc};
+
+    use leasehold_core::ClientId;
+
+    use super::Result;
+
+    #[derive(Debug)]
+    pub(in crate::sqlite) struct Folder;
+
+    impl Folder {
+        pub(in crate::sqlite) fn open(_path: &Path, _database: &Path) -> Result<Self> {
+            Ok(Self)
+        }
+
+        pub(in crate::sqlite) fn lives(&self, _session: ClientId) -> bool {
+            true
+        }
+
+        pub(in crate::sqlite) fn bury(&self, _session: ClientId) {}
+
+        pub(in crate::sqlite) fn sweep(&self, _most: usize) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[derive(Debug)]
+    pub(in crate::sqlite) struct Session(ClientId);
+
+    impl Session {
+        pub(in crate::sqlite) fn begin(_folder: &Arc<Folder>) -> Result<Self> {
+            Ok(Self(ClientId::random()))
+        }
+
+        pub(in crate::sqlite) fn id(&self) -> ClientId {
+            self.0
+        }
+    }
+}

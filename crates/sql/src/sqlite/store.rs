@@ -1,0 +1,382 @@
+//! The store: which connection does what, and what happens around a transaction.
+//!
+//! A step takes some twenty microseconds when nobody is in the way, less than handing it to another thread and back,
+//! so it is taken right where it is asked for. What waits for the disk or reads much (cells, latches, listings,
+//! upkeep) has a connection of its own, the desk, and a thread that may block.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{
+    ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
+    backend::{
+        Attempt, Capabilities, Cell, CellPage, CellWrite, Expect, Guarantee, Level, Life, LockPage,
+        LockState, RecordStore, Recorded, StoreInfo,
+        record::{Answer, Step},
+    },
+};
+
+use super::{
+    SqliteConfig, admin,
+    bell::{Bells, SqliteBell},
+    cells,
+    clock::{self, Boot},
+    connection::{Durability, Lane, Patience},
+    error::{Failure, closed, from_io},
+    filesystem::Place,
+    ledger::{Ledger, Taken},
+    session::{Folder, RollCall, Session},
+    setup,
+    upkeep::Upkeep,
+};
+
+/// How many steps one transaction takes, so that a large batch keeps neither the database nor the runtime's thread.
+const BATCH: usize = 64;
+
+/// How many names are remembered as contended.
+const CROWDED: usize = 1024;
+
+/// Pause between two looks of a waiter nobody rings: how soon the death of a holder is noticed.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Locks in a SQLite file, for all processes of one machine.
+#[derive(Debug)]
+pub struct Sqlite {
+    info: StoreInfo,
+    busy_timeout: Duration,
+    locks: Arc<Lane>,
+    desk: Arc<Lane>,
+    ledger: Arc<Ledger>,
+    own: Mutex<Own>,
+    bells: Bells,
+    /// Names that were busy when we last asked: worth a glance before taking the write lock.
+    crowded: Mutex<HashSet<Arc<str>>>,
+    upkeep: Arc<Upkeep>,
+}
+
+/// Our own session. A store that only looks never begins one.
+#[derive(Debug)]
+enum Own {
+    NotYet,
+    Begun(Session),
+    Ended,
+}
+
+impl Sqlite {
+    /// Opens a store, making the file and its folder if they are missing.
+    ///
+    /// # Errors
+    /// `Config` for a path that is none, `Denied` for a symbolic link or a file of another user, `Unsupported` for a
+    /// network file system or a file of a newer version, `Internal` for a file that is no database, `Unavailable` if
+    /// the disk or other processes do not let us.
+    ///
+    /// # Cancel safety
+    /// Dropped half-way it may leave an empty store behind, which does no harm.
+    pub async fn open(config: SqliteConfig) -> Result<Recorded<Self>> {
+        let busy_timeout = config.busy_timeout();
+        let (boot, ledger) = blocking(move || prepare(&config)).await?;
+        let durability = if boot.is_known() { Durability::Boot } else { Durability::Disk };
+        let locks = Arc::new(Lane::new(ledger.place.clone(), durability));
+        let desk = Arc::new(Lane::new(ledger.place.clone(), Durability::Disk));
+        let upkeep = Upkeep::new(&ledger);
+        let info = describe(&boot, &ledger.place);
+        let boot = Arc::new(boot);
+        let store = Self {
+            info,
+            busy_timeout,
+            locks,
+            desk,
+            ledger,
+            own: Mutex::new(Own::NotYet),
+            bells: Bells::default(),
+            crowded: Mutex::default(),
+            upkeep,
+        };
+        store
+            .make_ready(boot)
+            .await
+            .map_err(|error| error.during(Operation::Connect).about(&store.info.address))?;
+        Ok(Recorded::new(store))
+    }
+
+    async fn make_ready(&self, boot: Arc<Boot>) -> Result<()> {
+        let asked = boot.clone();
+        let ready = self
+            .locks
+            .patiently(self.patience(), move |connection| setup::is_ready(connection, &asked))
+            .await?;
+        if !ready {
+            self.desk
+                .patiently(self.patience(), move |connection| setup::make_ready(connection, &boot))
+                .await?;
+        }
+        let upkeep = self.upkeep.clone();
+        self.locks.patiently(self.patience(), move |connection| upkeep.opened(connection)).await
+    }
+
+    /// Takes steps in one transaction and tells those concerned.
+    async fn take(&self, steps: Vec<(Key, Step)>) -> Result<Vec<Result<Answer>>> {
+        let own = self.session_for(&steps)?;
+        let taken = if steps.iter().any(|(_, step)| outlives_boots(step)) {
+            let ledger = self.ledger.clone();
+            let work = move |connection: &_| ledger.take(connection, own, &steps);
+            self.desk.patiently(self.patience(), work).await?
+        } else {
+            self.take_here(own, &steps).await?
+        };
+        Ok(self.settle(taken))
+    }
+
+    /// Takes steps on this very thread.
+    async fn take_here(&self, own: Option<ClientId>, steps: &[(Key, Step)]) -> Result<Taken> {
+        let glances = steps.len() == 1 && self.is_doubtful(&steps[0]);
+        let mut patience = self.patience();
+        loop {
+            let tried = self.locks.with(|connection| {
+                if glances && let Some(answer) = self.ledger.glance(connection, own, &steps[0])? {
+                    return Ok(Taken { answers: vec![Ok(answer)], ..Taken::default() });
+                }
+                self.ledger.take(connection, own, steps)
+            });
+            match tried {
+                Ok(taken) => {
+                    self.remember(steps, &taken);
+                    return Ok(taken);
+                }
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Busy) => patience.pause().await?,
+            }
+        }
+    }
+
+    /// Whether a step may well be answered without a change: it stands in line already, or the name was busy before.
+    fn is_doubtful(&self, (key, step): &(Key, Step)) -> bool {
+        match step {
+            Step::Attempt { waiting: true, .. } => true,
+            Step::Attempt { .. } => self.crowded().contains(key.full()),
+            _ => false,
+        }
+    }
+
+    fn remember(&self, steps: &[(Key, Step)], taken: &Taken) {
+        for ((key, _), answer) in steps.iter().zip(&taken.answers) {
+            match answer {
+                Ok(Answer::Attempt(Attempt::Busy(_))) => {
+                    let mut crowded = self.crowded();
+                    if crowded.len() >= CROWDED {
+                        crowded.clear();
+                    }
+                    crowded.insert(key.shared());
+                }
+                Ok(Answer::Attempt(Attempt::Granted(_))) => {
+                    self.crowded().remove(key.full());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// After the commit: wakes those whose chances rose, buries the dead.
+    fn settle(&self, taken: Taken) -> Vec<Result<Answer>> {
+        for wakes in &taken.wakes {
+            self.bells.ring(wakes);
+        }
+        for session in taken.dead {
+            self.ledger.folder.bury(session);
+        }
+        if taken.wrote {
+            self.upkeep.wrote();
+        }
+        taken.answers
+    }
+
+    /// Our session, begun if one of the steps may leave an entry that should end with us.
+    fn session_for(&self, steps: &[(Key, Step)]) -> Result<Option<ClientId>> {
+        let enters = |step: &_| matches!(step, Step::Attempt { spec, .. } if spec.life == Life::Session);
+        let mut own = self.own();
+        if matches!(*own, Own::NotYet) && steps.iter().any(|(_, step)| enters(step)) {
+            *own = Own::Begun(Session::begin(&self.ledger.folder)?);
+        }
+        match &*own {
+            Own::Begun(session) => Ok(Some(session.id())),
+            Own::NotYet => Ok(None),
+            Own::Ended => Err(closed()),
+        }
+    }
+
+    fn session_id(&self) -> Option<ClientId> {
+        match &*self.own() {
+            Own::Begun(session) => Some(session.id()),
+            Own::NotYet | Own::Ended => None,
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(self.busy_timeout)
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        // A panic can only come between two whole values.
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn crowded(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        // It is a memory of hints: any state will do.
+        self.crowded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordStore for Sqlite {
+    type Bell = SqliteBell;
+
+    fn info(&self) -> &StoreInfo {
+        &self.info
+    }
+
+    async fn apply(&self, key: &Key, step: Step) -> Result<Answer> {
+        let operation = operation(&step);
+        let taken = self.take(vec![(key.clone(), step)]).await;
+        let mut answers = taken.map_err(|error| error.during(operation).about(key.name()))?;
+        answers.pop().unwrap_or_else(|| {
+            Err(Error::new(ErrorKind::Internal, operation, "a step was left without answer"))
+        })
+    }
+
+    async fn apply_all(&self, mut steps: Vec<(Key, Step)>) -> Vec<Result<Answer>> {
+        let mut answers = Vec::with_capacity(steps.len());
+        while !steps.is_empty() {
+            let later = steps.split_off(steps.len().min(BATCH));
+            let batch = std::mem::replace(&mut steps, later);
+            let asked: Vec<_> = batch.iter().map(|(key, step)| (key.clone(), operation(step))).collect();
+            match self.take(batch).await {
+                Ok(batch) => answers.extend(batch),
+                Err(error) => answers.extend(asked.iter().map(|(key, operation)| {
+                    Err(Error::new(error.kind(), *operation, error.to_string()).about(key.name()))
+                })),
+            }
+            tokio::task::yield_now().await;
+        }
+        answers
+    }
+
+    fn bell(&self, _key: &Key, id: ClaimId) -> SqliteBell {
+        self.bells.arm(id, self.session_id())
+    }
+
+    async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
+        let (ledger, own, name) = (self.ledger.clone(), self.session_id(), key.shared());
+        let look =
+            move |connection: &_| admin::inspect(connection, &name, &RollCall::new(&ledger.folder, own));
+        self.desk.patiently(self.patience(), look).await.map_err(|error| error.about(key.name()))
+    }
+
+    async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
+        let (ledger, own) = (self.ledger.clone(), self.session_id());
+        let (prefix, cursor) = (prefix.to_owned(), cursor.map(ToOwned::to_owned));
+        let look = move |connection: &_| {
+            let roll = RollCall::new(&ledger.folder, own);
+            admin::list(connection, (&prefix, cursor.as_deref(), limit), &roll)
+        };
+        self.desk.patiently(self.patience(), look).await
+    }
+
+    async fn read_cell(&self, name: &str) -> Result<Option<Cell>> {
+        let name = name.to_owned();
+        let read = move |connection: &_| cells::read(connection, &name);
+        self.desk.patiently(self.patience(), read).await.map_err(|error| error.during(Operation::Cell))
+    }
+
+    async fn write_cell(
+        &self,
+        name: &str,
+        expect: Expect,
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<CellWrite> {
+        let (name, value, place) = (name.to_owned(), value.to_owned(), self.ledger.place.clone());
+        let write = move |connection: &_| {
+            place.check()?;
+            cells::write(connection, &name, expect, &value, ttl)
+        };
+        self.desk.patiently(self.patience(), write).await.map_err(|error| error.during(Operation::Cell))
+    }
+
+    async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
+        let (prefix, cursor) = (prefix.to_owned(), cursor.map(ToOwned::to_owned));
+        let list = move |connection: &_| cells::list(connection, &prefix, cursor.as_deref(), limit);
+        self.desk.patiently(self.patience(), list).await.map_err(|error| error.during(Operation::Cell))
+    }
+
+    #[cfg(unix)]
+    fn session(&self) -> Option<std::os::fd::OwnedFd> {
+        let mut own = self.own();
+        if matches!(*own, Own::NotYet) {
+            *own = Own::Begun(Session::begin(&self.ledger.folder).ok()?);
+        }
+        match &*own {
+            Own::Begun(session) => session.copy(),
+            Own::NotYet | Own::Ended => None,
+        }
+    }
+
+    async fn close(&self) -> Result<()> {
+        *self.own() = Own::Ended;
+        let (locks, desk, upkeep) = (self.locks.clone(), self.desk.clone(), self.upkeep.clone());
+        blocking(move || {
+            locks.close();
+            desk.close();
+            upkeep.close();
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// What the database must still know after a crash of the machine, since no lease ends it.
+fn outlives_boots(step: &Step) -> bool {
+    matches!(step, Step::Latch(_))
+}
+
+fn operation(step: &Step) -> Operation {
+    match step {
+        Step::Attempt { .. } => Operation::Acquire,
+        Step::Renew(_) => Operation::Renew,
+        Step::Recount { .. } => Operation::Reenter,
+        Step::Release { .. } => Operation::Release,
+        Step::Break { .. } => Operation::Break,
+        Step::Latch(_) => Operation::Latch,
+    }
+}
+
+fn prepare(config: &SqliteConfig) -> Result<(Boot, Arc<Ledger>)> {
+    let boot = clock::boot()?;
+    let place = Place::prepare(config.path())?;
+    let folder = Folder::open(&place.beside("-sessions"), place.file())?;
+    Ok((boot, Ledger::new(place, folder)))
+}
+
+fn describe(boot: &Boot, place: &Place) -> StoreInfo {
+    let guarantee = if boot.is_known() {
+        Guarantee::new(Level::S3, "on a network file system, or if the file is replaced while in use")
+    } else {
+        Guarantee::new(
+            Level::S1,
+            "if the wall clock jumps, on a network file system, or if the file is replaced",
+        )
+    };
+    let mut capabilities = Capabilities::default();
+    capabilities.poll = POLL;
+    let address = format!("sqlite:{}", place.file().display());
+    StoreInfo::new("sqlite", address, guarantee).with_capabilities(capabilities)
+}
+
+/// Runs file work where it may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(from_io(error.into(), "the runtime ended before the file could be used")),
+    }
+}

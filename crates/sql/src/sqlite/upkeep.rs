@@ -1,0 +1,216 @@
+//! Upkeep: what keeps the file small, in the background, a bounded piece at a time.
+//!
+//! - The log is moved into the database once it has grown, so that no lock's own transaction waits for the disk.
+//! - Rows nobody uses any more are removed, and the floor raised above their fences in the same transaction.
+//! - Files of dead sessions are removed.
+//!
+//! It runs when a store that writes much has written enough, and when a store is opened and finds the file grown,
+//! which is how a file used only by short-lived processes is kept small. Failing is no harm: the next will do it.
+//! None of it has to be on the disk: a machine that forgets it has the rows again, and does it again.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{
+    Result,
+    backend::record::{Moment, Record},
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{
+    clock,
+    connection::{Durability, Lane, Transaction},
+    error::{Failure, Tried, from_io},
+    ledger::Ledger,
+    rows,
+    session::Folder,
+};
+
+/// After how many writes of ours it is time again.
+const EVERY: u64 = 2048;
+
+/// How large a log may be found at opening, in bytes: who opens a store that nobody else has open reads all of it.
+const LARGE: u64 = 1 << 20;
+
+/// How often the log is moved while others go on writing to it, and how many pages are little enough to stop them for.
+const PASSES: usize = 4;
+const LITTLE: i64 = 256;
+
+/// How long the upkeep waits for others to leave the log, and at worst keeps them from writing.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// How many rows are too few to bother, and how many are looked at each time: more than can have become vacant
+/// since our last look.
+const ROWS: usize = EVERY as usize;
+
+/// How many rows are looked at in one transaction.
+const STRETCH: usize = 256;
+
+/// How long nobody needs to look again after somebody did, in microseconds.
+const REST: u64 = 1_000_000;
+
+/// Does the upkeep of one open store.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    lane: Lane,
+    folder: Arc<Folder>,
+    log: PathBuf,
+    writes: AtomicU64,
+    running: AtomicBool,
+}
+
+/// How the log is begun anew.
+#[derive(Clone, Copy, Debug)]
+enum Log {
+    /// Written over from its start: cheaper than to let it grow again.
+    Reuse,
+    /// Cut to nothing.
+    Cut,
+}
+
+impl Upkeep {
+    pub(super) fn new(ledger: &Ledger) -> Arc<Self> {
+        let (place, folder) = (ledger.place.clone(), ledger.folder.clone());
+        let (log, lane) = (place.beside("-wal"), Lane::new(place, Durability::Boot));
+        Arc::new(Self { lane, folder, log, writes: AtomicU64::new(0), running: AtomicBool::new(false) })
+    }
+
+    /// Counts a write of ours, and does the upkeep when it is time.
+    pub(super) fn wrote(self: &Arc<Self>) {
+        if self.writes.fetch_add(1, Ordering::Relaxed) % EVERY == EVERY - 1 {
+            self.start(Log::Reuse);
+        }
+    }
+
+    /// Does the upkeep if the file, just opened by this connection, has grown and nobody looks after it.
+    pub(super) fn opened(self: &Arc<Self>, connection: &Connection) -> Tried<()> {
+        let large = fs::metadata(&self.log).is_ok_and(|log| log.len() > LARGE);
+        if (large || is_crowded(connection)?) && !was_tended_lately(connection)? {
+            self.start(Log::Cut);
+        }
+        Ok(())
+    }
+
+    /// Stops all upkeep for good.
+    pub(super) fn close(&self) {
+        self.lane.close();
+    }
+
+    fn start(self: &Arc<Self>, log: Log) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.running.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let upkeep = self.clone();
+        runtime.spawn_blocking(move || {
+            if let Err(error) = upkeep.run(log) {
+                tracing::debug!(%error, "upkeep of the database was left to the next");
+            }
+            upkeep.running.store(false, Ordering::SeqCst);
+        });
+    }
+
+    /// All of it, once. Gives way to whoever is busy with the file.
+    fn run(&self, log: Log) -> Result<()> {
+        let tended = self.lane.with(|connection| {
+            move_log(connection, log)?;
+            let crowded = is_crowded(connection)?;
+            for _ in 0..if crowded { ROWS / STRETCH } else { 0 } {
+                sweep(connection, clock::now())?;
+            }
+            Ok(crowded)
+        });
+        match tended {
+            Ok(false) | Err(Failure::Busy) => Ok(()),
+            Ok(true) => {
+                self.folder.sweep(ROWS).map_err(|error| from_io(error, "cannot read the folder of sessions"))
+            }
+            Err(Failure::Final(error)) => Err(error),
+        }
+    }
+}
+
+/// Whether there are so many rows that a look at them is due.
+fn is_crowded(connection: &Connection) -> Tried<bool> {
+    let many = "SELECT 1 FROM leasehold_record LIMIT 1 OFFSET ?1";
+    Ok(connection.query_row(many, [ROWS as i64], |_| Ok(())).optional()?.is_some())
+}
+
+fn was_tended_lately(connection: &Connection) -> Tried<bool> {
+    let tended =
+        connection.query_row("SELECT value FROM leasehold_meta WHERE key = 'tended'", [], |row| row.get(0));
+    let tended = tended.optional()?.map_or(0, rows::unsigned);
+    Ok(clock::now().0.saturating_sub(tended) < REST)
+}
+
+/// Moves the log into the database and begins it anew. The first passes, which do nearly all, are in nobody's way;
+/// the last one is, so they are repeated until little is left for it. The first write to the new log waits for the
+/// disk too, so it is ours rather than a lock's.
+fn move_log(connection: &Connection, log: Log) -> Tried<()> {
+    let mut moved = 0;
+    for _ in 0..PASSES {
+        let frames: i64 = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))?;
+        let added = frames - std::mem::replace(&mut moved, frames);
+        if added < LITTLE {
+            break;
+        }
+    }
+    let anew = match log {
+        Log::Reuse => "PRAGMA wal_checkpoint(RESTART)",
+        Log::Cut => "PRAGMA wal_checkpoint(TRUNCATE)",
+    };
+    connection.busy_timeout(WAIT)?;
+    connection.query_row(anew, [], |_| Ok(()))?;
+    let transaction = Transaction::write(connection)?;
+    let keep = "INSERT INTO leasehold_meta VALUES ('tended', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    connection.execute(keep, [rows::signed(clock::now().0)?])?;
+    transaction.commit()
+}
+
+/// Removes those of the next few rows that nobody uses.
+fn sweep(connection: &Connection, now: Moment) -> Tried<()> {
+    let transaction = Transaction::write(connection)?;
+    let cursor = "SELECT value FROM leasehold_meta WHERE key = 'sweep_cursor'";
+    let cursor: Option<String> = connection.query_row(cursor, [], |row| row.get(0)).optional()?;
+    let (seen, unused) = unused(connection, cursor.as_deref().unwrap_or_default(), now)?;
+    rows::raise_floor(connection, unused.iter().map(|(_, fence)| *fence).max().unwrap_or(0))?;
+    for (name, _) in &unused {
+        rows::remove(connection, name)?;
+    }
+    let keep = "INSERT INTO leasehold_meta VALUES ('sweep_cursor', ?1)
+                ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    connection.execute(keep, [seen.unwrap_or_default()])?;
+    transaction.commit()
+}
+
+/// Among the next rows after the cursor, those nobody uses, with their fences; and where to go on, if not at the start.
+#[expect(clippy::type_complexity, reason = "a name for each pair would say no more")]
+fn unused(connection: &Connection, cursor: &str, now: Moment) -> Tried<(Option<String>, Vec<(String, u64)>)> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name, fence, record FROM leasehold_record WHERE name > ?1 ORDER BY name LIMIT ?2",
+    )?;
+    let mut rows = statement.query(params![cursor, STRETCH as i64])?;
+    let (mut unused, mut last, mut seen) = (Vec::new(), None, 0);
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let record = row.get_ref(2)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(Record::decode);
+        let vacant = match record {
+            None => true,
+            Some(Ok(mut record)) => record.expire(now) && record.is_vacant(),
+            // A newer version's. It knows what to do with it.
+            Some(Err(_)) => false,
+        };
+        if vacant {
+            unused.push((name.clone(), rows::unsigned(row.get(1)?)));
+        }
+        (last, seen) = (Some(name), seen + 1);
+    }
+    Ok((last.filter(|_| seen == STRETCH), unused))
+}

@@ -1,0 +1,304 @@
+//! Dropping any future at any point is safe: nothing of it is left behind.
+//!
+//! Each case drops a future after one poll, after two, and so on until it completes, polled as an executor polls and
+//! polled between any two steps of anybody else; without contention, with a holder that stays, and with one that
+//! leaves meanwhile.
+
+use std::fmt::Debug;
+
+use leasehold_core::{Client, Lock, Owner, Result};
+use tokio::task::yield_now;
+
+use super::{
+    Fixture,
+    probe::{Polls, cut_after, is_free, next_cut, refusal, settled, take},
+};
+
+/// So many polls of an eager future are enough: in paused time a future that is polled all the time never sees its limit
+/// come, because time passes only when everybody waits.
+const ENOUGH: usize = 300;
+
+/// Somebody else who stands in the way, and what is asked for beside it.
+struct Contest {
+    client: Client,
+    other: Client,
+    names: Vec<String>,
+    /// What the other holds while it stands in the way.
+    obstacle: Lock,
+}
+
+impl Contest {
+    async fn new(fixture: &Fixture, obstacle: impl Fn(&Client, &str) -> Lock) -> Self {
+        let (client, other) = (fixture.client().await, fixture.client().await);
+        let names = ["a", "b", "c"].map(|what| fixture.name(what)).to_vec();
+        let obstacle = obstacle(&other, &names[1]);
+        Self { client, other, names, obstacle }
+    }
+
+    /// Asks and drops after every number of polls. `ask` must give up by itself while the obstacle stays.
+    async fn run<G: Debug>(&self, ask: impl AsyncFn(&Self) -> Result<Option<G>>) {
+        for polls in [Polls::Woken, Polls::Eager] {
+            self.uncontended(polls, &ask).await;
+            self.with_a_holder_that_stays(polls, &ask).await;
+            self.with_a_holder_that_leaves(polls, &ask).await;
+        }
+    }
+
+    async fn uncontended<G: Debug>(&self, polls: Polls, ask: &impl AsyncFn(&Self) -> Result<Option<G>>) {
+        let mut count = 0;
+        while cut_after(count, polls, ask(self)).await.transpose().unwrap().is_none() {
+            self.nothing_is_left().await;
+            count = next_cut(count);
+        }
+        self.nothing_is_left().await;
+    }
+
+    async fn with_a_holder_that_stays<G: Debug>(
+        &self,
+        polls: Polls,
+        ask: &impl AsyncFn(&Self) -> Result<Option<G>>,
+    ) {
+        let holder = take(&self.obstacle).await;
+        let mut count = 0;
+        loop {
+            let asked = cut_after(count, polls, ask(self)).await;
+            self.client.idle().await;
+            let stats = self.client.stats();
+            assert_eq!((stats.held, stats.waiting, stats.tidying), (0, 0, 0), "after {count} polls");
+            let found = super::probe::state(&self.other, &self.names[1]).await;
+            assert!(found.waiters.is_empty(), "left in line after {count} polls: {:?}", found.waiters);
+            if let Some(answer) = asked {
+                assert!(answer.unwrap().is_none(), "somebody else has it");
+                break;
+            }
+            count = next_cut(count);
+            if polls == Polls::Eager && count > ENOUGH {
+                break;
+            }
+        }
+        holder.release().await.unwrap();
+        self.nothing_is_left().await;
+    }
+
+    async fn with_a_holder_that_leaves<G: Debug>(
+        &self,
+        polls: Polls,
+        ask: &impl AsyncFn(&Self) -> Result<Option<G>>,
+    ) {
+        let mut count = 0;
+        loop {
+            let holder = take(&self.obstacle).await;
+            let leaves = async {
+                for _ in 0..count % 11 {
+                    yield_now().await;
+                }
+                holder.release().await.unwrap();
+            };
+            let (asked, ()) = tokio::join!(cut_after(count, polls, ask(self)), leaves);
+            let done = asked.is_some();
+            drop(asked);
+            self.nothing_is_left().await;
+            if done {
+                return;
+            }
+            count = next_cut(count);
+        }
+    }
+
+    async fn nothing_is_left(&self) {
+        for name in &self.names {
+            settled(&self.client, name).await;
+        }
+    }
+}
+
+/// A lock, asked for with a limit.
+async fn asked(lock: Lock) -> Result<Option<leasehold_core::Guard>> {
+    lock.wait("25ms").try_acquire().await
+}
+
+/// Acquiring a lock.
+pub(super) async fn acquiring_a_lock(fixture: Fixture) {
+    let contest = Contest::new(&fixture, Client::lock).await;
+    contest.run(async |contest| asked(contest.client.lock(&contest.names[1])).await).await;
+}
+
+/// Acquiring a lock in the fair line.
+pub(super) async fn acquiring_in_line(fixture: Fixture) {
+    let contest = Contest::new(&fixture, |client, name| client.lock(name).fair()).await;
+    contest.run(async |contest| asked(contest.client.lock(&contest.names[1]).fair()).await).await;
+}
+
+/// Acquiring a lock to read, which is written.
+pub(super) async fn acquiring_to_read(fixture: Fixture) {
+    let contest = Contest::new(&fixture, |client, name| client.rwlock(name).write()).await;
+    contest.run(async |contest| asked(contest.client.rwlock(&contest.names[1]).read()).await).await;
+}
+
+/// Acquiring a lock to write, which is read.
+pub(super) async fn acquiring_to_write(fixture: Fixture) {
+    let contest = Contest::new(&fixture, |client, name| client.rwlock(name).read()).await;
+    contest.run(async |contest| asked(contest.client.rwlock(&contest.names[1]).write()).await).await;
+}
+
+/// Acquiring permits.
+pub(super) async fn acquiring_permits(fixture: Fixture) {
+    let contest = Contest::new(&fixture, |client, name| client.semaphore(name, 3).permits(2)).await;
+    contest.run(async |contest| asked(contest.client.semaphore(&contest.names[1], 3).permits(2)).await).await;
+}
+
+/// Acquiring on behalf of an owner.
+pub(super) async fn acquiring_for_an_owner(fixture: Fixture) {
+    let (contest, me) = (Contest::new(&fixture, Client::lock).await, Owner::new());
+    contest.run(async |contest| asked(contest.client.lock(&contest.names[1]).owner(&me)).await).await;
+}
+
+/// Acquiring several locks at once, of which the middle one is held.
+pub(super) async fn acquiring_a_set(fixture: Fixture) {
+    let contest = Contest::new(&fixture, Client::lock).await;
+    contest
+        .run(async |contest| {
+            let set = contest.names.iter().fold(contest.client.set(), |set, name| set.lock(name));
+            set.wait("25ms").try_acquire().await
+        })
+        .await;
+}
+
+/// Trying without waiting.
+pub(super) async fn trying(fixture: Fixture) {
+    let contest = Contest::new(&fixture, Client::lock).await;
+    contest.run(async |contest| contest.client.lock(&contest.names[1]).try_acquire().await).await;
+}
+
+/// Acquiring a ticket: without it in hand nothing stays behind.
+pub(super) async fn acquiring_a_ticket(fixture: Fixture) {
+    let contest = Contest::new(&fixture, Client::lock).await;
+    contest
+        .run(async |contest| {
+            let lock = contest.client.lock(&contest.names[1]).wait("25ms");
+            match lock.ticket().await {
+                Ok(ticket) => contest.client.release_ticket(&ticket).await.map(Some),
+                Err(error) if error.busy().is_some() => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+        .await;
+}
+
+/// Waiting for a latch.
+pub(super) async fn waiting_for_a_latch(fixture: Fixture) {
+    let (client, name) = (fixture.client().await, fixture.name("latch"));
+    client.latch(&name).arm(1).await.unwrap();
+    for polls in [Polls::Woken, Polls::Eager] {
+        let mut count = 0;
+        while cut_after(count, polls, client.latch(&name).wait_for("25ms")).await.is_none() {
+            client.idle().await;
+            assert_eq!(super::probe::waiters(&client, &name).await, 0, "after {count} polls");
+            count = next_cut(count);
+            if polls == Polls::Eager && count > ENOUGH {
+                break;
+            }
+        }
+    }
+    client.latch(&name).count_down().await.unwrap();
+    settled(&client, &name).await;
+}
+
+/// A release goes on when its future is dropped.
+pub(super) async fn releasing(fixture: Fixture) {
+    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("release"));
+    for polls in [Polls::Woken, Polls::Eager] {
+        let mut count = 0;
+        loop {
+            let guard = take(&client.lock(&name)).await;
+            let released = cut_after(count, polls, guard.release()).await;
+            settled(&client, &name).await;
+            assert!(is_free(&other.lock(&name)).await);
+            if let Some(released) = released {
+                released.unwrap();
+                break;
+            }
+            count = next_cut(count);
+        }
+    }
+}
+
+/// A guard whose extension was dropped on the way is as good as before.
+pub(super) async fn extending(fixture: Fixture) {
+    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("extend"));
+    let guard = take(&client.lock(&name)).await;
+    for polls in [Polls::Woken, Polls::Eager] {
+        let mut count = 0;
+        while cut_after(count, polls, guard.extend("40s")).await.transpose().unwrap().is_none() {
+            client.idle().await;
+            guard.check().unwrap();
+            assert!(!is_free(&other.lock(&name)).await);
+            count = next_cut(count);
+        }
+    }
+    guard.release().await.unwrap();
+    settled(&client, &name).await;
+}
+
+/// Entering again and dropping on the way leaves the lock as often held as there are guards.
+pub(super) async fn entering_again(fixture: Fixture) {
+    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("reenter"));
+    let me = Owner::new();
+    let outer = take(&client.lock(&name).owner(&me)).await;
+    for polls in [Polls::Woken, Polls::Eager] {
+        let mut count = 0;
+        while cut_after(count, polls, client.lock(&name).owner(&me).acquire())
+            .await
+            .transpose()
+            .unwrap()
+            .is_none()
+        {
+            client.idle().await;
+            assert_eq!(super::probe::state(&other, &name).await.holders[0].count, 1, "after {count} polls");
+            count = next_cut(count);
+        }
+        client.idle().await;
+    }
+    outer.check().unwrap();
+    outer.release().await.unwrap();
+    settled(&client, &name).await;
+}
+
+/// A scope that is dropped drops its work and releases its lock.
+pub(super) async fn working_in_a_scope(fixture: Fixture) {
+    let (client, name) = (fixture.client().await, fixture.name("scope"));
+    let lock = client.lock(&name);
+    for polls in [Polls::Woken, Polls::Eager] {
+        let mut count = 0;
+        let work = async || {
+            lock.scope(async |held| {
+                yield_now().await;
+                held.check()
+            })
+            .await
+        };
+        while cut_after(count, polls, work()).await.transpose().unwrap().is_none() {
+            settled(&client, &name).await;
+            count = next_cut(count);
+        }
+    }
+    settled(&client, &name).await;
+}
+
+/// A loop that loses against a time-out again and again leaves nothing in line.
+pub(super) async fn losing_a_race_a_hundred_times(fixture: Fixture) {
+    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("race"));
+    let holder = take(&other.lock(&name)).await;
+    for round in 0..100 {
+        let lock = client.lock(&name);
+        let race = tokio::time::timeout(std::time::Duration::from_micros(round * 40), lock.acquire());
+        assert!(race.await.is_err(), "somebody else has it");
+    }
+    client.idle().await;
+    assert_eq!(super::probe::waiters(&other, &name).await, 0);
+    assert_eq!(client.stats().waiting, 0);
+    let error = refusal(client.lock(&name).wait("5ms").acquire().await);
+    assert!(error.busy().is_some());
+    holder.release().await.unwrap();
+    settled(&client, &name).await;
+}

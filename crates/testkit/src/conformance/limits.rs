@@ -1,0 +1,99 @@
+//! What cannot be meant is refused at the edge: with the kind `Config`, and before anything is sent.
+
+use std::time::Duration;
+
+use leasehold_core::{Client, ErrorKind, Lock, MAX_NAME};
+
+use super::{
+    Fixture,
+    probe::{refusal, settled, take},
+};
+use crate::scripted::Script;
+
+async fn is_refused(lock: Lock) {
+    for result in [lock.acquire().await.map(Some), lock.try_acquire().await] {
+        let error = refusal(result);
+        assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+        assert!(error.to_string().len() < 1000, "a message fit to be read");
+    }
+}
+
+/// Leases that no store gives.
+pub(super) async fn leases_beyond_reason_are_refused(fixture: Fixture) {
+    let script = Script::new();
+    let (client, name) = (fixture.scripted(&script).await, fixture.name("ttl"));
+    let can = client.info().capabilities;
+    let nanosecond = Duration::from_nanos(1);
+    for ttl in [Duration::ZERO, nanosecond, can.min_ttl - nanosecond, can.max_ttl + nanosecond, Duration::MAX]
+    {
+        is_refused(client.lock(&name).ttl(ttl)).await;
+    }
+    for text in
+        ["0s", "1ns", "10000 years", "", "5", "-1s", "soon", "1 fortnight", "99999999999999999999999999s"]
+    {
+        is_refused(client.lock(&name).ttl(text)).await;
+    }
+    if can.detached {
+        assert_eq!(refusal(client.lock(&name).ttl("0s").ticket().await).kind(), ErrorKind::Config);
+    }
+    assert_eq!(script.requests(), 0, "what is refused is not sent");
+    take(&client.lock(&name).ttl(can.max_ttl)).await.release().await.unwrap();
+    take(&client.lock(&name).ttl(can.min_ttl)).await.release().await.unwrap();
+    settled(&client, &name).await;
+}
+
+/// Waits and holds that are not lengths of time; the longest that are.
+pub(super) async fn waits_that_are_none_are_refused(fixture: Fixture) {
+    let script = Script::new();
+    let (client, name) = (fixture.scripted(&script).await, fixture.name("wait"));
+    for text in ["", "later", "5", "-1s", "1 fortnight"] {
+        is_refused(client.lock(&name).wait(text)).await;
+        is_refused(client.lock(&name).max_hold(text)).await;
+        assert_eq!(refusal(client.shutdown(text).await).kind(), ErrorKind::Config);
+    }
+    is_refused(client.lock(&name).max_hold(Duration::ZERO)).await;
+    is_refused(client.lock(&name).max_hold("1ns")).await;
+    assert_eq!(script.requests(), 0, "what is refused is not sent");
+    for wait in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
+        let lock = client.lock(&name).wait(wait).max_hold(Duration::MAX);
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    settled(&client, &name).await;
+}
+
+/// Names that are none.
+pub(super) async fn names_that_are_none_are_refused(fixture: Fixture) {
+    let script = Script::new();
+    let client = fixture.scripted(&script).await;
+    let prefixed = fixture.builder(&script).await.prefix("a:").build();
+    let (long, huge, limit) = ("x".repeat(MAX_NAME + 1), "x".repeat(1 << 20), "x".repeat(MAX_NAME));
+    for name in ["", "a\0b", "a\nb", "a\rb", "\t", "\u{1b}[2J", "\u{7f}", "\u{85}", &long, &huge] {
+        name_is_refused(&client, name).await;
+        name_is_refused(&prefixed, name).await;
+    }
+    name_is_refused(&prefixed, &limit).await;
+    assert_eq!(script.requests(), 0, "what is refused is not sent");
+    let mark = fixture.name("x");
+    let longest = format!("{mark}{}", "锁".repeat((MAX_NAME - mark.len()) / 3));
+    take(&client.lock(&longest)).await.release().await.unwrap();
+}
+
+async fn name_is_refused(client: &Client, name: &str) {
+    is_refused(client.lock(name)).await;
+    is_refused(client.rwlock(name).read()).await;
+    is_refused(client.rwlock(name).write().fair()).await;
+    is_refused(client.semaphore(name, 2).permits(1)).await;
+    assert_eq!(refusal(client.latch(name).arm(1).await).kind(), ErrorKind::Config);
+    assert_eq!(refusal(client.latch(name).wait().await).kind(), ErrorKind::Config);
+    assert_eq!(refusal(client.set().lock(name).acquire().await).kind(), ErrorKind::Config);
+    assert_eq!(refusal(client.lock(name).ticket().await).kind(), ErrorKind::Config);
+}
+
+/// Labels are for people: short, and of printable text like names.
+pub(super) async fn labels_beyond_reason_are_refused(fixture: Fixture) {
+    let script = Script::new();
+    let (client, name) = (fixture.scripted(&script).await, fixture.name("label"));
+    is_refused(client.lock(&name).label(&"x".repeat(1 << 20))).await;
+    assert_eq!(script.requests(), 0, "what is refused is not sent");
+    take(&client.lock(&name).label("nightly 备份 \"x\"")).await.release().await.unwrap();
+}

@@ -1,0 +1,66 @@
+//! What a case needs of a store. What a store lacks it must refuse, and that is what is tested then.
+
+use std::fmt::Debug;
+
+use leasehold_core::{ErrorKind, Result, backend::Capabilities};
+
+use super::Fixture;
+use crate::scripted::Script;
+
+/// A capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Shared,
+    Permits,
+    Fair,
+    Latch,
+    Detached,
+}
+
+impl Need {
+    pub(super) fn is_met(self, can: &Capabilities) -> bool {
+        match self {
+            Self::Shared => can.shared,
+            Self::Permits => can.permits,
+            Self::Fair => can.fair,
+            Self::Latch => can.latch,
+            Self::Detached => can.detached,
+        }
+    }
+}
+
+/// A store that lacks this refuses it with the kind `Unsupported`, and sends nothing.
+pub(super) async fn refused(fixture: &Fixture, need: Need) {
+    let script = Script::new();
+    let client = fixture.scripted(&script).await;
+    let name = &fixture.name("refused");
+    match need {
+        Need::Shared => {
+            unsupported(client.rwlock(name).read().try_acquire().await);
+            unsupported(client.rwlock(name).read().acquire().await);
+            unsupported(client.set().read(name).acquire().await);
+        }
+        Need::Permits => {
+            unsupported(client.semaphore(name, 2).permits(1).try_acquire().await);
+            unsupported(client.semaphore(name, 2).acquire().await);
+            unsupported(client.set().permits(name, 1, 2).acquire().await);
+        }
+        Need::Fair => {
+            unsupported(client.lock(name).fair().try_acquire().await);
+            unsupported(client.lock(name).fair().acquire().await);
+        }
+        Need::Latch => {
+            unsupported(client.latch(name).arm(1).await);
+            unsupported(client.latch(name).count_down().await);
+            unsupported(client.latch(name).count().await);
+            unsupported(client.latch(name).wait().await);
+        }
+        Need::Detached => unsupported(client.lock(name).ticket().await),
+    }
+    assert_eq!(script.requests(), 0, "what is refused is not sent");
+}
+
+fn unsupported<T: Debug>(result: Result<T>) {
+    let error = result.expect_err("what a store lacks is refused");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}

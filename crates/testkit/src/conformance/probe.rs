@@ -1,0 +1,158 @@
+//! What many cases do: wait until something is so, poll a future so many times, look for what was left behind.
+
+use std::{
+    fmt::Debug,
+    future::{Future, poll_fn},
+    num::NonZeroU32,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use leasehold_core::{
+    ClaimId, Client, ClientId, Error, Guard, Key, Lock, Outcome, Result, Who,
+    backend::{Attempt, Busy, ClaimSpec, Grant, Life, LockState, Mode},
+};
+use tokio::task::JoinSet;
+
+use super::Fixture;
+use crate::scripted::Script;
+
+/// The error of something that must fail.
+#[track_caller]
+pub(super) fn refusal<T: Debug>(result: Result<T>) -> Error {
+    result.expect_err("this must not succeed")
+}
+
+/// The busy answer of a lock that somebody else must have.
+pub(super) async fn busy(lock: &Lock) -> Busy {
+    match lock.attempt().await.unwrap() {
+        Outcome::Busy(busy) => busy,
+        Outcome::Held(guard) => panic!("{:?} was to be had, with fence {}", guard.name(), guard.fence()),
+    }
+}
+
+/// Takes a lock that must be free.
+pub(super) async fn take(lock: &Lock) -> Guard {
+    let taken = lock.try_acquire().await.unwrap();
+    taken.unwrap_or_else(|| panic!("{:?} was not to be had", lock.name()))
+}
+
+/// Whether a lock can be had; if so it is given back.
+pub(super) async fn is_free(lock: &Lock) -> bool {
+    match lock.try_acquire().await.unwrap() {
+        Some(guard) => guard.release().await.is_ok(),
+        None => false,
+    }
+}
+
+/// Everything known of a name, which must be in use.
+pub(super) async fn state(client: &Client, name: &str) -> LockState {
+    client.inspect(name).await.unwrap().unwrap_or_else(|| panic!("{name:?} is not in use"))
+}
+
+/// How many wait for a name.
+pub(super) async fn waiters(client: &Client, name: &str) -> usize {
+    client.inspect(name).await.unwrap().map_or(0, |state| state.waiters.len())
+}
+
+/// Completes when so many are seen to wait for a name. The watchdog ends it if that never comes.
+pub(super) async fn until_waiting(client: &Client, name: &str, count: usize) {
+    eventually(async || waiters(client, name).await == count).await;
+}
+
+/// Completes when something is so. The watchdog ends it if that never comes.
+pub(super) async fn eventually(is_so: impl AsyncFn() -> bool) {
+    while !is_so().await {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Nothing of a client is left, neither in it nor in the store under this name.
+pub(super) async fn settled(client: &Client, name: &str) {
+    client.idle().await;
+    let stats = client.stats();
+    assert_eq!((stats.held, stats.waiting, stats.tidying), (0, 0, 0), "held, waiting, tidying after idle()");
+    let left = client.inspect(name).await.unwrap();
+    assert!(left.is_none(), "left behind: {left:?}");
+}
+
+/// How a future is polled until it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Polls {
+    /// When it is woken, as an executor does.
+    Woken,
+    /// Again and again, between any two steps of anybody else.
+    Eager,
+}
+
+/// Polls a future so many times, then drops it. `None` if it was not done by then.
+pub(super) async fn cut_after<F: Future>(count: usize, polls: Polls, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = count;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                if polls == Polls::Eager {
+                    context.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// The next number of polls to cut after: every one, and once there are many, every few.
+pub(super) fn next_cut(count: usize) -> usize {
+    count + 1 + count / 16
+}
+
+/// An acquisition made at the store itself, for whoever no longer lives: nobody renews or releases it.
+pub(super) async fn ghost(fixture: &Fixture, name: &str, mode: Mode, ttl: Duration) -> (ClaimId, Grant) {
+    let backend = fixture.backend(&Script::new()).await;
+    let spec = spec(name, mode, ttl);
+    match backend.claim(spec.clone()).attempt().await.unwrap() {
+        Attempt::Granted(grant) => (spec.id, grant),
+        Attempt::Busy(busy) => panic!("{name:?} was not to be had: {busy}"),
+    }
+}
+
+/// One acquisition, as a store is asked for it.
+pub(super) fn spec(name: &str, mode: Mode, ttl: Duration) -> Arc<ClaimSpec> {
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    let who = Who::here().with_program("ghost");
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let id = format!("{}:{serial}", ClientId::random()).parse().unwrap();
+    let key = Key::new("", name).unwrap();
+    let (fair, life, who, label) = (false, Life::Session, Arc::new(who), None);
+    Arc::new(ClaimSpec { id, key, mode, ttl, fair, life, who, label })
+}
+
+/// So many permits of so many.
+pub(super) fn permits(take: u32, of: u32) -> Mode {
+    let number = |number| NonZeroU32::new(number).unwrap();
+    Mode::Permits { take: number(take), of: number(of) }
+}
+
+/// Waits for all tasks, and fails as the first of them failed.
+pub(super) async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
+    let mut done = Vec::new();
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok(output) => done.push(output),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+    done
+}

@@ -1,0 +1,251 @@
+//! One server process: started, paused, resumed, crashed, restarted, and killed on drop.
+
+use std::{
+    fmt,
+    fs::{self, File},
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::nursery;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Ports are found by binding and letting go; somebody else may take one meanwhile. So many are tried.
+const PORTS: usize = 5;
+
+/// How to run a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe {
+    /// The program, found on the path.
+    pub program: &'static str,
+    /// The Debian package it comes in, for messages.
+    pub package: &'static str,
+    /// Its arguments, given a port and a folder of its own. It must stay in the foreground and listen on loopback.
+    pub arguments: fn(port: u16, folder: &Path) -> Vec<String>,
+    /// Whether it answers on this address.
+    pub answers: fn(SocketAddr) -> bool,
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Its program is not there.
+    NotInstalled {
+        /// The program.
+        program: String,
+        /// The package to install.
+        package: &'static str,
+    },
+    /// It ended at once.
+    Exited {
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+    /// It runs, but does not answer.
+    NotReady {
+        /// The program.
+        program: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// The operating system refused.
+    System(io::Error),
+}
+
+/// A running server. Dropping it kills the process and removes its folder.
+#[derive(Debug)]
+pub struct Server {
+    recipe: Recipe,
+    port: u16,
+    folder: TempDir,
+    child: Child,
+}
+
+impl Server {
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    /// [`StartError`], with the end of the server's own log where there is one.
+    pub fn start(recipe: Recipe) -> Result<Self, StartError> {
+        let mut last = None;
+        for _ in 0..PORTS {
+            match Self::start_on(recipe, free_port()?) {
+                Err(error @ StartError::Exited { .. }) => last = Some(error),
+                started => return started,
+            }
+        }
+        Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
+    }
+
+    fn start_on(recipe: Recipe, port: u16) -> Result<Self, StartError> {
+        if !is_installed(recipe.program) {
+            return Err(StartError::NotInstalled {
+                program: recipe.program.to_owned(),
+                package: recipe.package,
+            });
+        }
+        let folder = TempDir::with_prefix("leasehold-server-")?;
+        let child = run(&recipe, port, folder.path())?;
+        let mut server = Self { recipe, port, folder, child };
+        server.wait_ready()?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it answers now.
+    pub fn answers(&self) -> bool {
+        (self.recipe.answers)(self.address())
+    }
+
+    /// Stops it where it stands (SIGSTOP): connections stay open and nothing answers.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn pause(&self) -> io::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn resume(&self) -> io::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Kills it (SIGKILL), also when it is paused, and waits until it is gone. Its folder stays.
+    ///
+    /// # Errors
+    /// If the operating system refuses.
+    pub fn crash(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
+    /// Starts it again after a crash: same port, same folder. Kills it first if it still runs.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn restart(&mut self) -> Result<(), StartError> {
+        self.crash()?;
+        self.child = run(&self.recipe, self.port, self.folder.path())?;
+        self.wait_ready()
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        // Only ever the process itself: a child's id is positive and names no group.
+        let pid = i32::try_from(self.child.id()).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("the server has no process id"))?;
+        Ok(kill_process(pid, signal)?)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a server is started before there is a runtime to wait on")]
+    fn wait_ready(&mut self) -> Result<(), StartError> {
+        let end = Instant::now() + PATIENCE;
+        while !self.answers() {
+            let program = self.recipe.program.to_owned();
+            if let Some(status) = self.child.try_wait()? {
+                return Err(StartError::Exited { program, status, log: self.log() });
+            }
+            if Instant::now() > end {
+                return Err(StartError::NotReady { program, log: self.log() });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// The last lines the server wrote.
+    fn log(&self) -> String {
+        let log = fs::read_to_string(log_file(self.folder.path())).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have crashed already; then there is nothing to kill, and waiting returns at once.
+        drop(self.crash());
+    }
+}
+
+fn run(recipe: &Recipe, port: u16, folder: &Path) -> Result<Child, StartError> {
+    let log = File::options().create(true).append(true).open(log_file(folder))?;
+    let mut command: Command = nursery::mortal(recipe.program);
+    command.args((recipe.arguments)(port, folder)).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    Ok(nursery::spawn(command)?)
+}
+
+fn log_file(folder: &Path) -> std::path::PathBuf {
+    folder.join("server.log")
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Looked for by hand, because a program started through another is missed only by that one.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled { program, package } => {
+                write!(
+                    f,
+                    "{program} is not installed; install the package {package}, or run `cargo xtask test`"
+                )
+            }
+            Self::Exited { program, status, log } => {
+                write!(f, "{program} ended at once ({status}); its log:\n{log}")
+            }
+            Self::NotReady { program, log } => write!(f, "{program} did not answer in time; its log:\n{log}"),
+            Self::System(error) => write!(f, "the server could not be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}

@@ -1,0 +1,40 @@
+//! The memory store passes the suite: on virtual time with faults below its claims and above them, on real time, and
+//! refusing everything it can be told to lack.
+
+use std::{future::ready, time::Duration};
+
+use leasehold_core::{
+    backend::{Capabilities, Memory},
+    time::Clock,
+};
+use leasehold_testkit::{
+    conformance::Fixture,
+    scripted::{Script, Scripted},
+};
+
+leasehold_testkit::conformance!(memory, paused, {
+    let clock = Clock::test();
+    let store = Memory::with_clock(clock.clone());
+    Fixture::records(move || ready(store.clone())).clock(clock)
+});
+
+leasehold_testkit::conformance!(memory_with_faults_above, paused, {
+    let clock = Clock::test();
+    let store = Memory::with_clock(clock.clone());
+    Fixture::backends(move || ready(store.clone())).clock(clock)
+});
+
+leasehold_testkit::conformance!(memory_in_real_time, real, {
+    let store = Memory::new();
+    Fixture::records(move || ready(store.clone()))
+});
+
+leasehold_testkit::conformance!(a_store_that_can_do_little, paused, {
+    let clock = Clock::test();
+    let store = Memory::with_clock(clock.clone());
+    let mut can = Capabilities::default();
+    (can.shared, can.permits, can.fair, can.latch, can.detached) = Default::default();
+    can.min_ttl = Duration::from_secs(2);
+    let open = move || ready(Scripted::new(store.clone(), Script::new()).with_capabilities(can));
+    Fixture::backends(open).clock(clock)
+});

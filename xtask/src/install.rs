@@ -1,0 +1,104 @@
+//! Installs what the tests need and what is missing, on Debian and Ubuntu.
+//!
+//! It says what it installs, installs by the distribution's own packages, starts no service and touches nothing
+//! else. Elsewhere, or without the rights to install, it says what is missing and lets the tests speak.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::steps::{self, Outcome};
+
+/// A program that tests start, and the package that has it.
+struct Need {
+    program: &'static str,
+    package: &'static str,
+    why: &'static str,
+}
+
+const NEEDS: &[Need] = &[
+    Need { program: "redis-server", package: "redis-server", why: "real Redis servers for the tests" },
+    Need { program: "flock", package: "util-linux", why: "what `leasehold run` is compared with" },
+];
+
+/// Stops packages from starting their services while it exists.
+const NO_SERVICES: &str = "/usr/sbin/policy-rc.d";
+
+/// Installs what is missing.
+pub(crate) fn all(allow_missing: bool) -> Outcome {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for need in &missing {
+        steps::say(&format!("missing: {} (package {}): {}", need.program, need.package, need.why));
+    }
+    match install(&missing) {
+        Err(problem) if allow_missing => {
+            steps::say(&format!("going on without: {problem}"));
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+fn install(missing: &[&Need]) -> Outcome {
+    if !Path::new("/etc/debian_version").exists() || !is_there("apt-get") {
+        return Err("this is neither Debian nor Ubuntu; install the above by hand, or pass --allow-missing"
+            .to_owned());
+    }
+    let _quiet = NoServices::begin()?;
+    steps::run("apt-get update", apt().args(["update", "--quiet"]))?;
+    let packages = missing.iter().map(|need| need.package);
+    steps::run("apt-get install", apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]);
+    folders.map(|folder| folder.join(program)).any(|file| file.is_file())
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn apt() -> Command {
+    let mut command = if is_root() { Command::new("apt-get") } else { Command::new("sudo") };
+    if !is_root() {
+        command.args(["--non-interactive", "apt-get"]);
+    }
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+/// Services stay stopped for as long as this lives; a policy that is there already is left as it is.
+struct NoServices {
+    ours: bool,
+}
+
+impl NoServices {
+    fn begin() -> Result<Self, String> {
+        let policy = Path::new(NO_SERVICES);
+        // Without root the packages' own defaults hold: a policy file cannot be written.
+        if policy.exists() || !is_root() {
+            return Ok(Self { ours: false });
+        }
+        let written = fs::write(policy, "#!/bin/sh\nexit 101\n")
+            .and_then(|()| fs::set_permissions(policy, fs::Permissions::from_mode(0o755)));
+        written.map(|()| Self { ours: true }).map_err(|error| format!("cannot write {NO_SERVICES}: {error}"))
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.ours
+            && let Err(error) = fs::remove_file(NO_SERVICES)
+        {
+            steps::say(&format!("cannot remove {NO_SERVICES}: {error}; remove it by hand"));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Chores of this repository, `cargo xtask WHAT`.
+//!
+//! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
+//! what no compiler does; `bench` prints the ratios. Each says what it does before it does it.
+
+mod ci;
+mod install;
+mod steps;
+mod tests;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debian, Ubuntu), then run all tests
+cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests
+cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
+cargo xtask bench                              ratios against the limit, in one run
+
+--allow-missing   a test whose server cannot be had is counted as skipped instead of failing
+";
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let what = words.next().unwrap_or_default();
+    let rest: Vec<String> = words.collect();
+    let (options, passed) = match rest.iter().position(|word| word == "--") {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => (&rest[..], &rest[..0]),
+    };
+    let allow_missing = options.iter().any(|option| option == "--allow-missing");
+    if let Some(unknown) = options.iter().find(|option| *option != "--allow-missing") {
+        return usage(&format!("unknown option {unknown:?}"));
+    }
+    let done = match what.as_str() {
+        "test" => install::all(allow_missing).and_then(|()| tests::run(allow_missing, passed)),
+        "ci" => ci::run(allow_missing),
+        "tidy" => tidy::run(),
+        "bench" => steps::cargo("the ratios", &["run", "--release", "--package", "leasehold-benches"]),
+        "" | "help" | "--help" | "-h" => return usage(""),
+        other => return usage(&format!("unknown chore {other:?}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            steps::say(&format!("failed: {problem}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage(problem: &str) -> ExitCode {
+    if !problem.is_empty() {
+        steps::say(problem);
+    }
+    steps::say(USAGE);
+    if problem.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(64) }
+}

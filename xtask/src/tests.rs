@@ -1,0 +1,45 @@
+//! All tests, with what was skipped counted aloud.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+};
+
+use crate::steps::{self, Outcome};
+
+/// Runs every test of the workspace, documentation included.
+pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
+    steps::say("==> all tests");
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
+        .args(passed)
+        .stdout(Stdio::piped());
+    if allow_missing {
+        command.env("LEASEHOLD_ALLOW_MISSING", "1");
+    }
+    let mut child = command.spawn().map_err(|error| format!("cannot start cargo: {error}"))?;
+    let skipped = match child.stdout.take() {
+        Some(output) => {
+            echo(BufReader::new(output)).map_err(|error| format!("cannot read the tests' output: {error}"))?
+        }
+        None => 0,
+    };
+    let status = child.wait().map_err(|error| format!("cannot wait for cargo: {error}"))?;
+    if skipped > 0 {
+        steps::say(&format!("{skipped} SKIPPED for want of a server (see the lines `skipped:` above)"));
+    }
+    if status.success() { Ok(()) } else { Err(format!("tests ended with {status}")) }
+}
+
+/// Passes the output on, line by line, and counts what was skipped.
+fn echo(output: impl BufRead) -> std::io::Result<usize> {
+    let mut skipped = 0;
+    let mut out = std::io::stdout().lock();
+    for line in output.lines() {
+        let line = line?;
+        skipped += usize::from(line.trim_start().starts_with("skipped: "));
+        writeln!(out, "{line}")?;
+    }
+    Ok(skipped)
+}
