@@ -37,6 +37,8 @@ struct Shelves {
     /// No record may start below this: the newest fence of any record removed.
     floor: u64,
     cell_version: u64,
+    /// How many records there may be before those whose time is over are looked for.
+    sweep_at: usize,
 }
 
 impl Memory {
@@ -175,8 +177,25 @@ impl Shelves {
                 applied
             }
         };
+        self.sweep(around.now);
         self.ring(&applied.wake);
         applied.answer
+    }
+
+    /// Removes records that only time has emptied: nobody may ever ask for those names again. Looking through all
+    /// of them each time they have doubled costs little per step.
+    fn sweep(&mut self, now: Moment) {
+        if self.records.len() <= self.sweep_at {
+            return;
+        }
+        let floor = &mut self.floor;
+        self.records.retain(|_, record| {
+            record.expire(now);
+            *floor = (*floor).max(record.fence());
+            !record.is_vacant()
+        });
+        self.cells.retain(|_, (_, until)| until.is_none_or(|until| until > now));
+        self.sweep_at = (self.records.len() * 2).max(1024);
     }
 
     fn ring(&self, wakes: &[Wake]) {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Record, step::Answer};
+use super::{Record, Surroundings, step::Answer};
 use crate::{
-    backend::{LatchStep, Mode},
+    backend::{Kind, LatchStep, Mode},
     error::{Error, Operation, Result},
     id::ClaimId,
 };
@@ -23,10 +23,15 @@ pub(super) struct Count {
 }
 
 impl Record {
-    pub(super) fn step_latch(&mut self, step: LatchStep) -> (Result<Answer>, bool, bool) {
-        if let (Some(found), None) = (self.kind(), &self.latch) {
-            return (Err(Error::conflict(Operation::Latch, found, "a latch")), false, false);
-        }
+    pub(super) fn step_latch(
+        &mut self,
+        step: LatchStep,
+        around: &Surroundings<'_>,
+    ) -> (Result<Answer>, bool, bool) {
+        let cleared = match self.make_way(|found| matches!(found, Kind::Latch { .. }), around) {
+            Ok(cleared) => cleared,
+            Err(found) => return (Err(Error::conflict(Operation::Latch, found, "a latch")), false, false),
+        };
         let before = self.latch.clone();
         match step {
             LatchStep::Read => {}
@@ -35,7 +40,7 @@ impl Record {
         }
         let count = self.latch.as_ref().map_or(0, |latch| latch.count);
         let changed = before != self.latch;
-        (Ok(Answer::Count(count)), changed, changed && self.latch.is_none())
+        (Ok(Answer::Count(count)), changed || cleared, cleared || (changed && self.latch.is_none()))
     }
 
     fn arm(&mut self, count: u64) {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Held, Mark, Moment, Person, Record, Spent, Surroundings, WAIT_LEASE, Waiting, step::Answer};
 use crate::{
     backend::{
-        Attempt, BreakOutcome, Broken, Busy, ClaimSpec, Grant, Holds, Kind, Life, Mode, Release, Renew,
+        Attempt, BreakOutcome, Broken, Busy, ClaimSpec, Grant, Holds, Kind, Life, Loss, Mode, Release, Renew,
         Renewal,
     },
     error::{Error, ErrorKind, Operation, Result},
@@ -32,17 +32,21 @@ impl Record {
         waiting: bool,
         around: &Surroundings<'_>,
     ) -> Transition {
-        if let Err(error) = self.admits(spec) {
-            return (Err(error), false, false);
-        }
+        let cleared = match self.admits(spec, around) {
+            Ok(cleared) => cleared,
+            Err(error) => return (Err(error), false, false),
+        };
         if let Some(held) = self.holders.iter().find(|held| held.id == spec.id) {
             let granted = held.expires.since(around.now);
             let grant = Grant { fence: held.fence, granted };
             return (Ok(Answer::Attempt(Attempt::Granted(grant))), false, false);
         }
-        let buried = self.bury(spec, around);
+        let buried = self.bury(spec, around) || cleared;
         if self.is_open_to(spec) {
-            return (Ok(Answer::Attempt(Attempt::Granted(self.grant(spec, around)))), true, false);
+            // Whoever leaves the line lets those behind it move up.
+            let in_line = self.waiters.iter().any(|waiting| waiting.id == spec.id && waiting.fair);
+            let grant = self.grant(spec, around);
+            return (Ok(Answer::Attempt(Attempt::Granted(grant))), true, buried || in_line);
         }
         let listed = waiting && self.stand(spec, around);
         let busy = self.busy(spec, waiting, around.now);
@@ -78,6 +82,7 @@ impl Record {
         self.holders.retain(|held| held.id != id);
         self.waiters.retain(|waiting| waiting.id != id);
         if barrier {
+            self.spent.retain(|spent| spent.id != id);
             self.spent.push(Spent { id, until: now.after(MEMORY) });
         }
         let changed = held || waited || mark.is_some() || barrier;
@@ -100,19 +105,24 @@ impl Record {
         Renewal::Lost(self.broken.iter().find(|mark| mark.id == id).map(|mark| mark.broken.clone()))
     }
 
-    /// Refuses what could never be granted: a spent id, a name in use as something else.
-    fn admits(&self, spec: &ClaimSpec) -> Result<()> {
+    /// Refuses what could never be granted: an id that is over, a name in use as something else. Says whether the
+    /// dead had to be removed for it.
+    fn admits(&mut self, spec: &ClaimSpec, around: &Surroundings<'_>) -> Result<bool> {
         if self.spent.iter().any(|spent| spent.id == spec.id) {
             let message = "this acquisition was withdrawn before its request arrived";
             return Err(Error::new(ErrorKind::Lost, Operation::Acquire, message));
         }
-        let (Some(found), wanted) = (self.kind(), spec.mode) else { return Ok(()) };
-        let fits = match (found, wanted) {
+        // A late copy of the request must not undo a forced release: its holder would go on under an old fence.
+        if let Some(mark) = self.broken.iter().find(|mark| mark.id == spec.id) {
+            return Err(Error::from_loss(Operation::Acquire, Loss::Broken(mark.broken.clone())));
+        }
+        let fits = |found| match (found, spec.mode) {
             (Kind::Lock, Mode::Exclusive | Mode::Shared) | (Kind::Latch { .. }, Mode::Open) => true,
             (Kind::Semaphore { of: found }, Mode::Permits { of, .. }) => found == of.get(),
             _ => false,
         };
-        if fits { Ok(()) } else { Err(Error::conflict(Operation::Acquire, found, &wanted.noun())) }
+        let conflict = |found| Error::conflict(Operation::Acquire, found, &spec.mode.noun());
+        self.make_way(fits, around).map_err(conflict)
     }
 
     /// Removes the dead who stand in our way. Says whether there were any.
@@ -188,11 +198,15 @@ impl Record {
             }
             return stale;
         }
-        if !spec.fair && self.waiters.iter().filter(|waiting| !waiting.fair).count() >= LISTED_WAITERS {
+        // Those who wait for a latch all pass at once: they form no line and stand in nobody's way.
+        let fair = spec.fair && spec.mode != Mode::Open;
+        if !fair && self.waiters.iter().filter(|waiting| !waiting.fair).count() >= LISTED_WAITERS {
             return false;
         }
-        let (id, mode, fair, since) = (spec.id, spec.mode, spec.fair, around.now);
-        self.waiters.push(Waiting { id, mode, fair, since, expires, person: Person::of(spec, around) });
+        // Waiting ends with the process, whatever the grant does; and only by its session can a waiter be rung.
+        let person = Person { session: around.session, ..Person::of(spec, around) };
+        let (id, mode, since) = (spec.id, spec.mode, around.now);
+        self.waiters.push(Waiting { id, mode, fair, since, expires, person });
         true
     }
 
@@ -208,13 +222,6 @@ impl Record {
             waiters: self.waiters.len() - usize::from(ours.is_some()),
             retry_after: Some(lease.unwrap_or(most).min(most)),
         }
-    }
-}
-
-impl Waiting {
-    /// If it wins, nobody after it can.
-    pub(super) fn is_alone(&self) -> bool {
-        self.mode == Mode::Exclusive
     }
 }
 

@@ -28,6 +28,9 @@ use crate::{
 /// The format this version writes. Older ones are read; newer ones are refused by name.
 pub const FORMAT: u32 = 1;
 
+/// A fence above this was not made by counting: there must be room to count on.
+const MAX_FENCE: u64 = u64::MAX / 2;
+
 /// How long a place in line lasts without a sign of life. A claim that waits gives one every third of this.
 pub const WAIT_LEASE: Duration = Duration::from_secs(15);
 
@@ -167,17 +170,21 @@ impl Record {
         struct Version {
             format: u32,
         }
-        let unreadable = |error| {
+        let unreadable = |error: Box<dyn std::error::Error + Send + Sync>| {
             let message = "this is not a record of ours; was the name used by another program?";
             Error::new(ErrorKind::Internal, Operation::Inspect, message).because(error)
         };
-        let Version { format } = serde_json::from_str(text).map_err(unreadable)?;
+        let Version { format } = serde_json::from_str(text).map_err(|error| unreadable(error.into()))?;
         if format > FORMAT {
             let message =
                 format!("written by a newer Leasehold (format {format}, we know {FORMAT}); upgrade this one");
             return Err(Error::new(ErrorKind::Unsupported, Operation::Inspect, message));
         }
-        serde_json::from_str(text).map_err(unreadable)
+        let read: Self = serde_json::from_str(text).map_err(|error| unreadable(error.into()))?;
+        if read.fence > MAX_FENCE || read.latch.as_ref().is_some_and(|latch| latch.count == 0) {
+            return Err(unreadable("a number is out of range".into()));
+        }
+        Ok(Self { format: FORMAT, ..read })
     }
 
     /// Forgets whatever has run out on the store's clock. Says whether that changed anything.
@@ -201,6 +208,22 @@ impl Record {
             Mode::Permits { of, .. } => Some(Kind::Semaphore { of: of.get() }),
             Mode::Open => None,
         })
+    }
+
+    /// Frees the name if only the dead use it as what does not fit. Says whether there were any, or what the
+    /// living use it as.
+    fn make_way(&mut self, fits: impl Fn(Kind) -> bool, around: &Surroundings<'_>) -> Result<bool, Kind> {
+        if self.kind().is_none_or(&fits) {
+            return Ok(false);
+        }
+        let mut living = self.clone();
+        living.holders.retain(|held| held.person.lives(around));
+        living.waiters.retain(|waiting| waiting.person.lives(around));
+        if let Some(found) = living.kind().filter(|found| !fits(*found)) {
+            return Err(found);
+        }
+        *self = living;
+        Ok(true)
     }
 
     fn entries(&self) -> usize {

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::{Record, Surroundings};
+use super::{Record, Surroundings, Waiting};
 use crate::{
-    backend::{Attempt, BreakOutcome, Broken, ClaimSpec, Holds, LatchStep, Release, Renew, Renewal},
+    backend::{Attempt, BreakOutcome, Broken, ClaimSpec, Holds, LatchStep, Mode, Release, Renew, Renewal},
     error::Result,
     id::{ClaimId, ClientId},
 };
@@ -68,7 +68,8 @@ pub enum Answer {
 #[derive(Debug)]
 #[must_use]
 pub struct Applied {
-    /// The answer for whoever took the step; an error changed nothing.
+    /// The answer for whoever took the step. A step that fails changes nothing itself; what had run out is gone
+    /// all the same.
     pub answer: Result<Answer>,
     /// The record differs from before and must be kept.
     pub changed: bool,
@@ -83,7 +84,7 @@ pub struct Wake {
     pub id: ClaimId,
     /// Its session, where the store has sessions.
     pub session: Option<ClientId>,
-    /// Nobody after it can win if it does: waking on is needless once this one was reached.
+    /// Nobody after it can win before it did or went: waking on is needless once this one was reached.
     pub alone: bool,
 }
 
@@ -97,7 +98,7 @@ impl Record {
             Step::Recount { id, holds } => self.recount(*id, *holds, around.now),
             Step::Release { id, barrier } => self.release(*id, *barrier, around.now),
             Step::Break { id, broken } => self.break_hold(*id, broken, around.now),
-            Step::Latch(step) => self.step_latch(*step),
+            Step::Latch(step) => self.step_latch(*step, around),
         };
         let wake = if freed || expired { self.wakes() } else { Vec::new() };
         Applied { answer, changed: changed || expired, wake }
@@ -106,13 +107,13 @@ impl Record {
     /// Those in line, in the order they may win: the fair ones first, since the others let them pass.
     fn wakes(&self) -> Vec<Wake> {
         let (fair, others): (Vec<_>, Vec<_>) = self.waiters.iter().partition(|waiting| waiting.fair);
-        let ordered = fair.into_iter().chain(others);
-        ordered
-            .map(|waiting| Wake {
-                id: waiting.id,
-                session: waiting.person.session,
-                alone: waiting.is_alone(),
-            })
-            .collect()
+        // In line, an exclusive waiter keeps out everybody after it. Outside, it does so only by winning.
+        let wins = self.holders.is_empty() && fair.is_empty();
+        let wake = |waiting: &Waiting| Wake {
+            id: waiting.id,
+            session: waiting.person.session,
+            alone: waiting.mode == Mode::Exclusive && (waiting.fair || wins),
+        };
+        fair.into_iter().chain(others).map(wake).collect()
     }
 }
