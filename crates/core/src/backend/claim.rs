@@ -16,6 +16,8 @@ pub struct ClaimSpec {
     pub key: Key,
     /// What is asked for.
     pub mode: Mode,
+    /// How its trace should look, on a store that shares names with other programs.
+    pub shape: Shape,
     /// The lease asked for; the grant says what was given.
     pub ttl: Duration,
     /// Stand in the store's own line, first come first served.
@@ -46,6 +48,22 @@ pub enum Mode {
     },
     /// A latch at zero. Grants nothing that could be held; it is a wait like any other.
     Open,
+}
+
+/// How the trace of a claim should look to other programs that use the same names in the same store. All shapes
+/// exclude each other; stores that nobody else writes to have only one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shape {
+    /// A lock.
+    #[default]
+    Lock,
+    /// A side of a read-write lock.
+    ReadWrite,
+    /// A lock that shares its fence with other programs.
+    Fenced,
+    /// The plainest trace there is: one value under the name.
+    Plain,
 }
 
 /// How a grant ends by itself when nobody releases it.

@@ -46,6 +46,8 @@ pub struct Capabilities {
     pub latch: bool,
     /// Claims that outlive the process that made them.
     pub detached: bool,
+    /// It cannot see by itself who holds and waits, and wants to be told. See [`Backend::announce`](super::Backend::announce).
+    pub announce: bool,
     /// Shortest lease.
     pub min_ttl: Duration,
     /// Longest lease.
@@ -63,6 +65,7 @@ impl Default for Capabilities {
             fair: true,
             latch: true,
             detached: true,
+            announce: false,
             min_ttl: Duration::from_millis(100),
             max_ttl: Duration::from_secs(365 * 24 * 3600),
             poll: Duration::from_secs(5),

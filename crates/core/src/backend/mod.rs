@@ -31,6 +31,7 @@ mod claim;
 mod info;
 mod memory;
 mod outcome;
+mod presence;
 pub mod record;
 mod recorded;
 mod state;
@@ -41,14 +42,15 @@ use async_trait::async_trait;
 
 pub use self::{
     cell::{Cell, CellPage, CellWrite, Expect},
-    claim::{Attempt, ClaimSpec, Grant, Holds, LatchStep, Life, Mode, Release, Renew, Renewal},
+    claim::{Attempt, ClaimSpec, Grant, Holds, LatchStep, Life, Mode, Release, Renew, Renewal, Shape},
     info::{Capabilities, Guarantee, Level, StoreInfo},
     memory::Memory,
     outcome::{Broken, Busy, Loss},
+    presence::{Sign, Standing},
     recorded::{Bell, RecordStore, Recorded},
     state::{BreakOutcome, Holder, Kind, LockPage, LockState, Waiter},
 };
-use crate::{error::Result, id::ClaimId, key::Key};
+use crate::{error::Result, id::ClaimId, key::Key, who::Who};
 
 /// A place where locks live.
 ///
@@ -72,6 +74,13 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
 
     /// Takes a step on a latch and returns the count after it.
     async fn latch(&self, key: &Key, step: LatchStep) -> Result<u64>;
+
+    /// Takes note of who holds and who waits, for people to see; an empty list is a sign of life. All of it goes with
+    /// the client. Called only if [`Capabilities::announce`] asks for it, and never before an acquire or a release.
+    async fn announce(&self, who: &Who, signs: &[Sign]) -> Result<()> {
+        let _ = (who, signs);
+        Ok(())
+    }
 
     /// Everything known of one name; `None` if nothing lives there.
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>>;

@@ -139,10 +139,15 @@ impl Contender {
 
     /// The life of a claim that has to wait, in its own task.
     async fn live(mut self, busy: Busy, mut answer: oneshot::Sender<Result<Acquired>>) {
+        let engine = self.engine.clone();
+        engine.keeper.stands(&self.spec, None, engine.clock.now());
         let contended = {
             let mut hung_up = std::pin::pin!(answer.closed());
             self.stand_in_line(busy, &mut hung_up).await
         };
+        if !matches!(contended, Ok(Contended::Won(..))) || !is_kept(&self.spec) {
+            engine.keeper.stands_no_more(self.spec.id);
+        }
         let outcome = match contended {
             Ok(Contended::Won(grant, sent)) => Ok(Acquired::Held(self.hold(grant, sent))),
             Ok(Contended::Busy(busy)) => Ok(Acquired::Busy(busy)),
@@ -196,7 +201,7 @@ impl Contender {
     fn hold(&mut self, grant: Grant, sent: Instant) -> Won {
         let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
         let hold = Hold::new(self.engine.clone(), self.spec.clone(), self.keeping, claim, grant, sent);
-        if self.spec.mode != Mode::Open && self.spec.life == Life::Session {
+        if is_kept(&self.spec) {
             self.engine.keeper.keep(&hold, sent);
         }
         Won(Some(hold))
@@ -236,6 +241,11 @@ impl Drop for Standing<'_> {
             self.janitor.carry(Box::pin(async move { drop(task.await) }));
         }
     }
+}
+
+/// Whether a lock won this way is this client's to keep: an open latch is nobody's, a ticket its bearer's.
+fn is_kept(spec: &ClaimSpec) -> bool {
+    spec.mode != Mode::Open && spec.life == Life::Session
 }
 
 /// Whether waiters of this sort stand behind each other within the process.

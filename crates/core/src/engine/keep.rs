@@ -7,6 +7,7 @@
 use std::{
     collections::BTreeMap,
     panic::AssertUnwindSafe,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
 };
@@ -16,11 +17,14 @@ use tokio::sync::Notify;
 
 use super::{
     hold::Hold,
+    presence::Presence,
     time::{Clock, Instant, TICK},
 };
 use crate::{
-    backend::Backend,
+    backend::{Backend, ClaimSpec, Sign},
     error::{Error, ErrorKind, Operation, Result},
+    id::ClaimId,
+    who::Who,
 };
 
 /// The most renewals in one request.
@@ -30,10 +34,12 @@ const BATCH: usize = 256;
 const GATHER: Duration = Duration::from_millis(20);
 
 /// The holds of one client, by when to look at them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Keeper {
     schedule: Mutex<Schedule>,
     bell: Notify,
+    /// Where the store wants to be told who holds and who waits.
+    presence: Option<Presence>,
 }
 
 #[derive(Debug, Default)]
@@ -45,15 +51,37 @@ struct Schedule {
 }
 
 impl Keeper {
-    /// Begins to keep a hold won by a request sent at `sent`.
-    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
-        self.put(hold, hold.next_due(sent));
+    pub(super) fn new(announces: bool) -> Self {
+        let presence = announces.then(Presence::default);
+        Self { schedule: Mutex::default(), bell: Notify::new(), presence }
     }
 
-    /// Stops keeping it, at once: no renewal of it begins after this. Says whether it was being kept.
-    pub(super) fn forget(&self, hold: &Hold) -> bool {
-        let mut schedule = self.schedule();
-        schedule.entries.remove(&entry(hold)).is_some()
+    /// Begins to keep a hold won by a request sent at `sent`.
+    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
+        self.stands(&hold.spec, Some(hold.fence), sent);
+        self.put(&mut self.schedule(), hold, hold.next_due(sent));
+    }
+
+    /// Stops keeping it, at once: no renewal of it begins after this.
+    pub(super) fn forget(&self, hold: &Hold) {
+        self.stands_no_more(hold.spec.id);
+        self.schedule().entries.remove(&entry(hold));
+    }
+
+    /// Somebody holds, or waits if there is no fence: others may be told.
+    pub(super) fn stands(&self, spec: &ClaimSpec, fence: Option<u64>, now: Instant) {
+        let Some(presence) = &self.presence else { return };
+        presence.began(spec, fence, now);
+        if self.schedule().looks == u64::MAX {
+            self.bell.notify_one();
+        }
+    }
+
+    /// It holds and waits no more.
+    pub(super) fn stands_no_more(&self, id: ClaimId) {
+        if let Some(presence) = &self.presence {
+            presence.ended(id);
+        }
     }
 
     /// All holds, kept no more.
@@ -71,8 +99,7 @@ impl Keeper {
         self.bell.notify_one();
     }
 
-    fn put(&self, hold: &Arc<Hold>, due: Instant) {
-        let mut schedule = self.schedule();
+    fn put(&self, schedule: &mut Schedule, hold: &Arc<Hold>, due: Instant) {
         hold.due.store(due.as_nanos(), Ordering::Relaxed);
         schedule.entries.insert(entry(hold), hold.clone());
         if due.as_nanos() < schedule.looks {
@@ -82,8 +109,10 @@ impl Keeper {
 
     /// Moves the entry of a hold that is still kept.
     fn postpone(&self, hold: &Arc<Hold>, due: Instant) {
-        if self.forget(hold) {
-            self.put(hold, due);
+        let mut schedule = self.schedule();
+        // Under one lock with the look: a hold that was released meanwhile must not come back.
+        if schedule.entries.remove(&entry(hold)).is_some() {
+            self.put(&mut schedule, hold, due);
         }
     }
 
@@ -119,8 +148,9 @@ impl Keeper {
             return None;
         }
         let next = schedule.entries.keys().next().map(|(due, _)| Instant::from_nanos(*due));
+        let nothing = next.is_none() && self.presence.as_ref().is_none_or(Presence::is_empty);
         // One more tick after the last entry went: locks that come and go need not wake the task each time.
-        let idle = next.is_none() && std::mem::replace(was_idle, next.is_none());
+        let idle = std::mem::replace(was_idle, nothing) && nothing;
         let sleep = if idle { Duration::MAX } else { next.map_or(TICK, |due| now.until(due)).min(TICK) };
         schedule.looks = now.after(sleep).as_nanos();
         Some(sleep)
@@ -128,15 +158,19 @@ impl Keeper {
 }
 
 /// The keeper's task.
-pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: Clock) {
-    let mut rounds = FuturesUnordered::new();
+pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) {
+    let mut rounds = FuturesUnordered::<Pin<Box<dyn Future<Output = ()> + Send>>>::new();
     let mut was_idle = true;
     loop {
         let due = keeper.take_due(clock.now());
         for batch in due.chunks(BATCH) {
             let (keeper, backend, clock) = (keeper.clone(), backend.clone(), clock.clone());
             let batch = batch.to_vec();
-            rounds.push(async move { drop(renew(&keeper, &*backend, &clock, &batch, None).await) });
+            rounds.push(Box::pin(async move { drop(renew(&keeper, &*backend, &clock, &batch, None).await) }));
+        }
+        if let Some(signs) = keeper.presence.as_ref().and_then(|presence| presence.due(clock.now())) {
+            let (backend, who) = (backend.clone(), who.clone());
+            rounds.push(Box::pin(async move { announce(&*backend, &who, &signs).await }));
         }
         let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
         tokio::select! {
@@ -168,6 +202,13 @@ pub(super) async fn renew(
         heard.push(result);
     }
     heard
+}
+
+/// Tells the store who holds and who waits. What fails is only not seen.
+async fn announce(backend: &dyn Backend, who: &Who, signs: &[Sign]) {
+    if let Ok(Err(error)) = AssertUnwindSafe(backend.announce(who, signs)).catch_unwind().await {
+        tracing::debug!(%error, "presence was not told");
+    }
 }
 
 fn entry(hold: &Hold) -> (u64, u64) {

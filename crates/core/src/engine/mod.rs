@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
-//! how a lock is given back, [`janitor`] finishes what callers drop, [`gate`] lets one waiter of a process speak
+//! how a lock is given back, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
 //! for all, [`time`] is all time.
 
 pub(crate) mod acquire;
@@ -12,6 +12,7 @@ pub(crate) mod hold;
 mod janitor;
 mod keep;
 pub(crate) mod leave;
+mod presence;
 mod tally;
 pub mod time;
 
@@ -46,8 +47,8 @@ impl Engine {
     /// Starts the keeper and the janitor on the current runtime.
     pub(crate) fn start(backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) -> Arc<Self> {
         let runtime = Handle::current();
-        let keeper = Arc::new(Keeper::default());
-        runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone()));
+        let keeper = Arc::new(Keeper::new(backend.info().capabilities.announce));
+        runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone(), who.clone()));
         let janitor = Janitor::start(&runtime);
         let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
         let closing = watch::channel(false).0;

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use super::{Guard, Options, Owner, Ticket};
 use crate::{
-    backend::{Busy, ClaimSpec, Life, Mode},
+    backend::{Busy, ClaimSpec, Life, Mode, Shape},
     client::Client,
     engine::acquire::{Acquired, Order, Patience, acquire},
     error::{Error, ErrorKind, Operation, Result},
@@ -40,6 +40,7 @@ pub struct Lock {
     /// Or the name that is not one: what is wrong with it is said when the lock is asked for.
     key: Result<Key, Arc<str>>,
     mode: Asked,
+    shape: Shape,
     options: Options,
     owner: Option<Owner>,
 }
@@ -65,11 +66,16 @@ impl Lock {
     pub(super) fn new(client: &Client, name: &str, mode: Asked) -> Self {
         let options = Options::with_ttl(client.default_ttl());
         let key = Key::new(client.prefix(), name).map_err(|_| name.into());
-        Self { client: client.clone(), key, mode, options, owner: None }
+        Self { client: client.clone(), key, mode, shape: Shape::default(), options, owner: None }
     }
 
     pub(crate) fn exclusive(client: &Client, name: &str) -> Self {
         Self::new(client, name, Asked::Mode(Mode::Exclusive))
+    }
+
+    pub(super) fn shaped(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
     }
 
     /// How long to stand in line. Without it [`acquire`](Self::acquire) waits for ever, and
@@ -102,6 +108,18 @@ impl Lock {
     pub fn fair(mut self) -> Self {
         self.options.fair = true;
         self
+    }
+
+    /// Shares its fence with other programs that use the same lock, where the store knows such: on Redis, with
+    /// Redisson's `RFencedLock`. Elsewhere it changes nothing; every guard has a fence.
+    pub fn fenced(self) -> Self {
+        self.shaped(Shape::Fenced)
+    }
+
+    /// Leaves the plainest trace the store has: on Redis, one value set if it is absent, as many other clients do.
+    /// Elsewhere it changes nothing.
+    pub fn plain(self) -> Self {
+        self.shaped(Shape::Plain)
     }
 
     /// What the lock is for: shown to whoever finds it busy.
@@ -246,7 +264,7 @@ impl Lock {
         let label = self.options.label()?;
         let patience = self.options.patience(&engine.clock, otherwise)?;
         let (id, who, fair) = (engine.ids.next(), engine.who.clone(), self.options.fair);
-        let spec = Arc::new(ClaimSpec { id, key, mode, ttl, fair, life, who, label });
+        let spec = Arc::new(ClaimSpec { id, key, mode, shape: self.shape, ttl, fair, life, who, label });
         Ok(Order { spec, keeping, patience })
     }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::{Lock, lock::Asked};
-use crate::{backend::Mode, client::Client};
+use crate::{
+    backend::{Mode, Shape},
+    client::Client,
+};
 
 /// A read-write lock: any number of readers, or one writer.
 ///
@@ -33,11 +36,11 @@ impl RwLock {
 
     /// The lock as a reader holds it.
     pub fn read(&self) -> Lock {
-        Lock::new(&self.client, &self.name, Asked::Mode(Mode::Shared))
+        Lock::new(&self.client, &self.name, Asked::Mode(Mode::Shared)).shaped(Shape::ReadWrite)
     }
 
     /// The lock as a writer holds it.
     pub fn write(&self) -> Lock {
-        Lock::exclusive(&self.client, &self.name)
+        Lock::exclusive(&self.client, &self.name).shaped(Shape::ReadWrite)
     }
 }

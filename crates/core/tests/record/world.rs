@@ -9,7 +9,7 @@ use std::{
 use leasehold_core::{
     ClaimId, ClientId, Key, Who,
     backend::{
-        Broken, ClaimSpec, Holds, LatchStep, Life, Mode, Renew,
+        Broken, ClaimSpec, Holds, LatchStep, Life, Mode, Renew, Shape,
         record::{Applied, Moment, Record, Step, Surroundings},
     },
 };
@@ -81,7 +81,17 @@ pub(crate) fn claim_id(session: ClientId, serial: u64) -> ClaimId {
 pub(crate) fn claim(serial: u64, mode: Mode) -> ClaimSpec {
     let (key, who) = (KEY.clone(), WHO.clone());
     let id = claim_id(session(serial), serial);
-    ClaimSpec { id, key, mode, ttl: secs(30), fair: false, life: Life::Session, who, label: None }
+    ClaimSpec {
+        id,
+        key,
+        mode,
+        shape: Shape::Lock,
+        ttl: secs(30),
+        fair: false,
+        life: Life::Session,
+        who,
+        label: None,
+    }
 }
 
 /// The same, ready to be used in steps.

@@ -11,6 +11,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{clock, connection::Transaction, error::Tried, rows};
 
+/// The longest ttl, in microseconds: added to any clock it is still a number.
+const EVER: i64 = i64::MAX / 2;
+
 /// How many expired cells one write removes.
 const BURIED: i64 = 64;
 
@@ -37,7 +40,7 @@ pub(super) fn write(
         return Ok(CellWrite::Conflict);
     }
     let version = next_version(connection)?;
-    let ttl = ttl.map(|ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));
+    let ttl = ttl.map(|ttl| i64::try_from(ttl.as_micros()).unwrap_or(EVER).min(EVER));
     let now = rows::signed(now.0)?;
     let until = ttl.map(|ttl| now.saturating_add(ttl));
     let keep = "INSERT INTO leasehold_cell (name, version, value, ttl, until) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -31,7 +31,7 @@ impl From<Error> for Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(code) if is_busy(code) => Self::Busy,
             code => {
                 let (kind, message) =
                     meaning(code, error.sqlite_error().map_or(0, |error| error.extended_code));
@@ -45,12 +45,18 @@ impl From<rusqlite::Error> for Failure {
 /// cannot know.
 pub(super) fn commit_failed(error: rusqlite::Error) -> Failure {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull) => error.into(),
+        Some(code) if is_busy(code) || code == ErrorCode::DiskFull => error.into(),
         _ => {
             let message = "the database failed while committing, so this may or may not have happened";
             Failure::Final(Error::new(ErrorKind::Indeterminate, Operation::Inspect, message).because(error))
         }
     }
+}
+
+/// Other connections were in the way. The locking protocol fails when they were so many times in a row.
+fn is_busy(code: ErrorCode) -> bool {
+    use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
+    matches!(code, DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed)
 }
 
 /// The table: SQLite's codes, and what they are to our users.
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn a_busy_database_is_worth_another_try_wherever_it_says_so() {
         for code in
-            [ffi::SQLITE_BUSY, ffi::SQLITE_BUSY_SNAPSHOT, ffi::SQLITE_BUSY_RECOVERY, ffi::SQLITE_LOCKED]
+            [ffi::SQLITE_BUSY, ffi::SQLITE_BUSY_SNAPSHOT, ffi::SQLITE_BUSY_RECOVERY, ffi::SQLITE_PROTOCOL]
         {
             assert_eq!(kind(sqlite(code).into()), None);
             assert_eq!(kind(commit_failed(sqlite(code))), None);

@@ -145,7 +145,7 @@ mod system {
 
     use leasehold_core::{Error, ErrorKind, Operation, Result};
 
-    use super::Identity;
+    use super::{Identity, from_io};
 
     pub(super) fn identity(metadata: &Metadata) -> Identity {
         (metadata.dev(), metadata.ino())
@@ -180,6 +180,9 @@ mod system {
         if us != 0 && ![us, 0].contains(&metadata.uid()) {
             return denied(format!("{} belongs to another user (uid {})", file.display(), metadata.uid()));
         }
+        let access = rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK;
+        rustix::fs::accessat(rustix::fs::CWD, file, access, rustix::fs::AtFlags::EACCESS)
+            .map_err(|error| from_io(error.into(), format!("we have no right to write to {}", file.display())))?;
         if metadata.nlink() > 1 {
             return denied(format!(
                 "{} has more than one name (hard links); remove the others",
@@ -191,7 +194,7 @@ mod system {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) fn refuse_network(folder: &Path) -> Result<()> {
-        use super::super::{error::from_io, mounts};
+        use super::super::mounts;
         let unreadable =
             |error| from_io(error, "cannot tell which file system the database is on; mount /proc");
         let table = fs::read("/proc/self/mountinfo").map_err(unreadable)?;

@@ -42,6 +42,8 @@ mod config;
 mod connection;
 mod error;
 mod filesystem;
+#[cfg(test)]
+mod fixture;
 mod ledger;
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 mod mounts;

@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashSet,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -43,7 +44,6 @@ const CROWDED: usize = 1024;
 const POLL: Duration = Duration::from_millis(50);
 
 /// Locks in a SQLite file, for all processes of one machine.
-#[derive(Debug)]
 pub struct Sqlite {
     info: StoreInfo,
     busy_timeout: Duration,
@@ -54,7 +54,14 @@ pub struct Sqlite {
     bells: Bells,
     /// Names that were busy when we last asked: worth a glance before taking the write lock.
     crowded: Mutex<HashSet<Arc<str>>>,
-    upkeep: Arc<Upkeep>,
+    pub(super) upkeep: Arc<Upkeep>,
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = &self.info.address;
+        f.debug_struct("Sqlite").field("address", address).field("session", &self.session_id()).finish_non_exhaustive()
+    }
 }
 
 /// Our own session. A store that only looks never begins one.
@@ -378,5 +385,59 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => Err(from_io(error.into(), "the runtime ended before the file could be used")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::backend::Backend;
+
+    use super::{
+        super::fixture::{LONG, open, pass, release, spec, win},
+        *,
+    };
+
+    fn limit(store: &Recorded<Sqlite>, pages: i64) {
+        let limited = store.store().locks.with(|connection| {
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+            Ok(())
+        });
+        limited.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_and_leaves_what_is_held_usable() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        let held = spec("held", LONG);
+        let grant = win(&store, &held).await;
+        limit(&store, 1);
+        let mut refused = None;
+        for number in 0..200 {
+            if let Err(error) = store.claim(spec(&format!("x{number}"), LONG)).attempt().await {
+                refused = Some(error);
+                break;
+            }
+        }
+        let error = refused.expect("two hundred records need more than the pages there are");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+        release(&store, &held).await;
+        limit(&store, 1 << 20);
+        assert!(pass(&store, "held").await > grant.fence);
+    }
+
+    #[tokio::test]
+    async fn locks_do_not_wait_for_the_disk_and_cells_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        let synchronous = |lane: &Lane| -> i64 {
+            let level = |connection: &rusqlite::Connection| {
+                Ok(connection.pragma_query_value(None, "synchronous", |row| row.get(0))?)
+            };
+            lane.with(level).unwrap()
+        };
+        assert_eq!(synchronous(&store.store().locks), if cfg!(target_os = "linux") { 1 } else { 2 });
+        assert_eq!(synchronous(&store.store().desk), 2);
     }
 }

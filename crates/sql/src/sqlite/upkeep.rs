@@ -214,3 +214,83 @@ fn unused(connection: &Connection, cursor: &str, now: Moment) -> Tried<(Option<S
     }
     Ok((last.filter(|_| seen == STRETCH), unused))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use leasehold_core::{
+        ClientId, Key,
+        backend::{Backend, Recorded},
+    };
+
+    use super::{
+        super::{
+            Sqlite,
+            fixture::{LONG, open, pass, spec, win},
+        },
+        *,
+    };
+
+    fn rows(store: &Recorded<Sqlite>) -> i64 {
+        let count = "SELECT count(*) FROM leasehold_record";
+        store.store().upkeep.lane.with(|connection| Ok(connection.query_row(count, [], |row| row.get(0))?)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn names_nobody_uses_any_more_leave_no_rows_and_their_fences_still_grow() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        let held = win(&store, &spec("held", LONG)).await;
+        let mut fences = HashMap::new();
+        for number in 0..ROWS + 500 {
+            // Some are released, some expire, and one is passed so often that its fence is the greatest.
+            let name = if number % 5 == 0 { "often".to_owned() } else { format!("name {number}") };
+            let fence = match number % 5 {
+                1 => win(&store, &spec(&name, Duration::ZERO)).await.fence,
+                _ => pass(&store, &name).await,
+            };
+            fences.insert(name, fence);
+        }
+        for _ in 0..8 {
+            store.store().upkeep.run(Log::Cut).unwrap();
+        }
+        assert!(rows(&store) <= ROWS as i64, "{} rows", rows(&store));
+        for (name, before) in fences {
+            let after = pass(&store, &name).await;
+            assert!(after > before, "{name}: {after} after {before}");
+        }
+        let state = store.inspect(&Key::new("", "held").unwrap()).await.unwrap().unwrap();
+        assert_eq!(state.holders[0].fence, held.fence);
+    }
+
+    #[tokio::test]
+    async fn the_log_is_cut_and_nothing_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        let before = pass(&store, "x").await;
+        store.store().upkeep.run(Log::Cut).unwrap();
+        let log = fs::metadata(folder.path().join("locks.db-wal")).unwrap().len();
+        assert!(log < 32 * 1024, "{log} bytes");
+        drop(store);
+        assert!(pass(&open(&folder).await, "x").await > before);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn files_of_dead_sessions_are_removed_and_others_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        pass(&store, "x").await;
+        let sessions = folder.path().join("locks.db-sessions");
+        let dead = sessions.join(ClientId::random().to_string());
+        let foreign = sessions.join("notes.txt");
+        for file in [&dead, &foreign] {
+            fs::write(file, "").unwrap();
+        }
+        store.store().upkeep.folder.sweep(100).unwrap();
+        assert!(!dead.exists());
+        assert!(foreign.exists());
+        assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2, "our own session has its file still");
+    }
+}

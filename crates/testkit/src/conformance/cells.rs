@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use leasehold_core::backend::{Backend, CellWrite, Expect};
+use leasehold_core::{
+    Result,
+    backend::{Backend, CellWrite, Expect},
+};
 use tokio::task::JoinSet;
 
 use super::{
@@ -11,9 +14,10 @@ use super::{
 };
 use crate::scripted::Script;
 
+/// The version of a cell after a write that must succeed.
 #[track_caller]
-fn version(write: CellWrite) -> u64 {
-    match write {
+fn version(written: Result<CellWrite>) -> u64 {
+    match written.unwrap() {
         CellWrite::Written(version) => version,
         CellWrite::Conflict => panic!("the cell was as expected"),
     }
@@ -25,9 +29,9 @@ pub(super) async fn a_cell_changes_only_as_expected(fixture: Fixture) {
     let name = &fixture.name("cell");
     assert_eq!(one.read_cell(name).await.unwrap(), None);
     assert_eq!(one.write_cell(name, Expect::Version(1), b"x", None).await.unwrap(), CellWrite::Conflict);
-    let first = version(one.write_cell(name, Expect::Absent, b"first", None).await.unwrap());
+    let first = version(one.write_cell(name, Expect::Absent, b"first", None).await);
     assert_eq!(other.write_cell(name, Expect::Absent, b"x", None).await.unwrap(), CellWrite::Conflict);
-    let second = version(other.write_cell(name, Expect::Version(first), b"second", None).await.unwrap());
+    let second = version(other.write_cell(name, Expect::Version(first), b"second", None).await);
     assert!(second > first);
     assert_eq!(one.write_cell(name, Expect::Version(first), b"x", None).await.unwrap(), CellWrite::Conflict);
     let cell = one.read_cell(name).await.unwrap().unwrap();
@@ -40,7 +44,7 @@ pub(super) async fn a_cell_holds_any_bytes(fixture: Fixture) {
     let every: Vec<u8> = (0..=255).cycle().take(16 * 1024).collect();
     for value in [&b""[..], b"\0", b"\xff\xfe", b"'; --", "锁".as_bytes(), &every] {
         let name = fixture.name("bytes 锁");
-        version(backend.write_cell(&name, Expect::Absent, value, None).await.unwrap());
+        version(backend.write_cell(&name, Expect::Absent, value, None).await);
         assert_eq!(backend.read_cell(&name).await.unwrap().unwrap().value, value);
     }
 }
@@ -49,16 +53,16 @@ pub(super) async fn a_cell_holds_any_bytes(fixture: Fixture) {
 pub(super) async fn a_cell_expires(fixture: Fixture) {
     let (backend, name) = (fixture.backend(&Script::new()).await, fixture.name("expires"));
     let ttl = Some(fixture.brief().await);
-    let first = version(backend.write_cell(&name, Expect::Absent, b"x", ttl).await.unwrap());
+    let first = version(backend.write_cell(&name, Expect::Absent, b"x", ttl).await);
     eventually(async || backend.read_cell(&name).await.unwrap().is_none()).await;
     assert!(backend.list_cells(&name, None, 10).await.unwrap().cells.is_empty());
     assert_eq!(
         backend.write_cell(&name, Expect::Version(first), b"x", None).await.unwrap(),
         CellWrite::Conflict
     );
-    let second = version(backend.write_cell(&name, Expect::Absent, b"y", ttl).await.unwrap());
+    let second = version(backend.write_cell(&name, Expect::Absent, b"y", ttl).await);
     // Written without a life, it stays.
-    version(backend.write_cell(&name, Expect::Version(second), b"z", None).await.unwrap());
+    version(backend.write_cell(&name, Expect::Version(second), b"z", None).await);
     fixture.time().pause(fixture.brief().await * 2).await;
     assert_eq!(backend.read_cell(&name).await.unwrap().unwrap().value, b"z");
 }
@@ -70,9 +74,9 @@ pub(super) async fn cells_are_listed_by_name(fixture: Fixture) {
     let guard = client.lock(&format!("{mark}/lock")).acquire().await.unwrap();
     let names: Vec<String> = (0..7).map(|number| format!("{mark}/{number}")).collect();
     for name in names.iter().rev() {
-        version(backend.write_cell(name, Expect::Absent, name.as_bytes(), None).await.unwrap());
+        version(backend.write_cell(name, Expect::Absent, name.as_bytes(), None).await);
     }
-    version(backend.write_cell(&format!("{mark}0"), Expect::Absent, b"", None).await.unwrap());
+    version(backend.write_cell(&format!("{mark}0"), Expect::Absent, b"", None).await);
     for limit in [1, 2, 7, 100] {
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {
@@ -94,7 +98,7 @@ pub(super) async fn compare_and_set_loses_no_update(fixture: Fixture) {
     let name = fixture.name("counter");
     let backends: [Arc<dyn Backend>; 2] =
         [fixture.backend(&Script::new()).await, fixture.backend(&Script::new()).await];
-    version(backends[0].write_cell(&name, Expect::Absent, &0_u64.to_le_bytes(), None).await.unwrap());
+    version(backends[0].write_cell(&name, Expect::Absent, &0_u64.to_le_bytes(), None).await);
     let mut tasks = JoinSet::new();
     for task in 0..8 {
         let (backend, name) = (backends[task % 2].clone(), name.clone());

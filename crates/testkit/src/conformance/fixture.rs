@@ -151,7 +151,7 @@ impl Fixture {
     }
 
     /// Somebody else to be told apart from us.
-    pub(super) fn stranger(&self) -> Who {
+    pub(super) fn stranger() -> Who {
         Who::here().with_program("stranger")
     }
 }

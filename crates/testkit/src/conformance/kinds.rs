@@ -38,9 +38,8 @@ enum Beside {
 
 fn expected(first: Use, second: Use) -> Beside {
     match (first, second) {
-        (Read, Read) => Beside::Together,
+        (Read, Read) | (OtherSemaphore, OtherSemaphore) | (Latch, Latch) => Beside::Together,
         (Lock | Read | Write, Lock | Read | Write) | (Semaphore, Semaphore) => Beside::Busy,
-        (OtherSemaphore, OtherSemaphore) | (Latch, Latch) => Beside::Together,
         (Lock | Read | Write, _) => Beside::Conflict("a lock"),
         (Semaphore, _) => Beside::Conflict("a semaphore of 3"),
         (OtherSemaphore, _) => Beside::Conflict("a semaphore of 7"),

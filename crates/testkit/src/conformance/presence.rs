@@ -16,7 +16,7 @@ use crate::scripted::Script;
 
 /// A busy answer says who holds the lock, what for, since when and for how long still.
 pub(super) async fn a_busy_answer_says_who(fixture: Fixture) {
-    let who = fixture.stranger();
+    let who = Fixture::stranger();
     let holder = fixture.builder(&Script::new()).await.who(who.clone()).build();
     let (client, name) = (fixture.client().await, fixture.name("who"));
     assert_eq!((holder.who(), &*who.program), (&who, "stranger"));
@@ -57,7 +57,7 @@ pub(super) async fn a_busy_answer_names_all_holders(fixture: Fixture) {
 /// Operators see holders and those who wait, with who they are and what they want.
 pub(super) async fn inspect_shows_holders_and_waiters(fixture: Fixture) {
     let (holder, other, name) = (fixture.client().await, fixture.client().await, fixture.name("inspect"));
-    let waiter = fixture.builder(&Script::new()).await.who(fixture.stranger()).build();
+    let waiter = fixture.builder(&Script::new()).await.who(Fixture::stranger()).build();
     assert!(other.inspect(&name).await.unwrap().is_none(), "nobody uses it yet");
     let guard = take(&holder.lock(&name).label("first")).await;
     let lock = waiter.lock(&name).label("second");

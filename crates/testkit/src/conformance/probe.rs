@@ -15,7 +15,7 @@ use std::{
 
 use leasehold_core::{
     ClaimId, Client, ClientId, Error, Guard, Key, Lock, Outcome, Result, Who,
-    backend::{Attempt, Busy, ClaimSpec, Grant, Life, LockState, Mode},
+    backend::{Attempt, Busy, ClaimSpec, Grant, Life, LockState, Mode, Shape},
 };
 use tokio::task::JoinSet;
 
@@ -136,7 +136,7 @@ pub(super) fn spec(name: &str, mode: Mode, ttl: Duration) -> Arc<ClaimSpec> {
     let id = format!("{}:{serial}", ClientId::random()).parse().unwrap();
     let key = Key::new("", name).unwrap();
     let (fair, life, who, label) = (false, Life::Session, Arc::new(who), None);
-    Arc::new(ClaimSpec { id, key, mode, ttl, fair, life, who, label })
+    Arc::new(ClaimSpec { id, key, mode, shape: Shape::Lock, ttl, fair, life, who, label })
 }
 
 /// So many permits of so many.

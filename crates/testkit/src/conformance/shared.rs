@@ -114,12 +114,12 @@ pub(super) async fn readers_do_not_overtake_a_writer_in_line(fixture: Fixture) {
     until_waiting(&client, &name, 2).await;
     assert!(reading.try_join_next().is_none(), "it stands behind the writer");
     reader.release().await.unwrap();
-    let writer: Guard = joined(writing).await.pop().unwrap();
+    let second: Guard = joined(writing).await.pop().unwrap();
     assert!(reading.try_join_next().is_none());
-    let fence = writer.fence();
-    writer.release().await.unwrap();
-    let reader = joined(reading).await.pop().unwrap();
-    assert!(reader.fence() > fence);
-    reader.release().await.unwrap();
+    let fence = second.fence();
+    second.release().await.unwrap();
+    let third = joined(reading).await.pop().unwrap();
+    assert!(third.fence() > fence);
+    third.release().await.unwrap();
     settled(&other, &name).await;
 }

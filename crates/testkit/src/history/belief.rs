@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
             }
             (Phase::Done, Act::Granted { fence, deadline }) => self.begin(event, claimant, fence, deadline),
             (Phase::Done | Phase::Noticed, Act::Renewed { deadline }) => {
-                self.renew(claimant, event.at, deadline)
+                self.renew(claimant, event.at, deadline);
             }
             (Phase::Asked, Act::Release) => self.end_youngest(claimant, event.at),
             (Phase::Noticed, Act::Lost) => self.end_all(claimant, event.at),

@@ -51,11 +51,11 @@ pub fn lost_updates(history: &[Event]) -> Vec<LostUpdate> {
         let cell = || event.name.as_str();
         match (event.phase, event.act) {
             (Phase::Done, Act::Write { read, value, .. }) => {
-                cells.entry(cell()).or_default().write(read, value)
+                cells.entry(cell()).or_default().write(read, value);
             }
             (Phase::Asked, Act::Write { value, .. }) => cells.entry(cell()).or_default().maybe(value),
             (Phase::Done, Act::Read { value }) => {
-                cells.entry(cell()).or_default().found = Some((event.at, value))
+                cells.entry(cell()).or_default().found = Some((event.at, value));
             }
             _ => {}
         }

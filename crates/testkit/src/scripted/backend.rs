@@ -7,10 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use leasehold_core::{
-    ClaimId, Key, Result,
+    ClaimId, Key, Result, Who,
     backend::{
         Backend, BreakOutcome, Broken, Capabilities, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect,
-        LatchStep, LockPage, LockState, Mode, Release, Renew, Renewal, StoreInfo,
+        LatchStep, LockPage, LockState, Mode, Release, Renew, Renewal, Sign, StoreInfo,
     },
 };
 
@@ -110,6 +110,11 @@ impl Backend for Scripted {
     async fn latch(&self, key: &Key, step: LatchStep) -> Result<u64> {
         let key = key.clone();
         self.play(Verb::Latch, |inner| async move { inner.latch(&key, step).await }).await
+    }
+
+    async fn announce(&self, who: &Who, signs: &[Sign]) -> Result<()> {
+        let (who, signs) = (who.clone(), signs.to_vec());
+        self.play(Verb::Announce, |inner| async move { inner.announce(&who, &signs).await }).await
     }
 
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {

@@ -72,6 +72,8 @@ pub enum Verb {
     Release,
     /// `Backend::latch`.
     Latch,
+    /// `Backend::announce`.
+    Announce,
     /// `Backend::break_hold`.
     Break,
     /// `Backend::inspect`.

@@ -25,7 +25,6 @@ pub struct ScriptedRecords<S> {
 
 impl<S: RecordStore> ScriptedRecords<S> {
     /// The records of this backend, played by this script, as a backend.
-    #[expect(clippy::new_ret_no_self, reason = "tests want the backend; the store alone is of no use")]
     pub fn new(backend: Recorded<S>, script: Script) -> Recorded<Self> {
         Recorded::new(Self { inner: backend, script })
     }

@@ -75,9 +75,12 @@ impl Script {
         self.parts().calls.get(&verb).copied().unwrap_or(0)
     }
 
-    /// How many requests there were in all: every call but the waiting for a bell.
+    /// How many requests there were in all: every call but the waiting for a bell and the telling of presence, which
+    /// comes when it comes.
     pub fn requests(&self) -> usize {
-        self.parts().calls.iter().filter(|(verb, _)| **verb != Verb::Changed).map(|(_, calls)| calls).sum()
+        let parts = self.parts();
+        let asked = parts.calls.iter().filter(|(verb, _)| !matches!(verb, Verb::Changed | Verb::Announce));
+        asked.map(|(_, calls)| calls).sum()
     }
 
     /// Completes when no late request is on its way any more.

@@ -99,11 +99,10 @@ fn pongs(address: SocketAddr) -> bool {
 fn command(address: SocketAddr, words: &[&str]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
     stream.set_read_timeout(Some(ANSWER))?;
-    let mut request = format!("*{}\r\n", words.len());
+    write!(stream, "*{}\r\n", words.len())?;
     for word in words {
-        request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        write!(stream, "${}\r\n{word}\r\n", word.len())?;
     }
-    stream.write_all(request.as_bytes())?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     Ok(line.trim_end().to_owned())

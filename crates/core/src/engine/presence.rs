@@ -1,0 +1,81 @@
+//! Presence: telling a store who holds and who waits, where it cannot see that by itself.
+//!
+//! Stores that keep a record have it all in the record and are told nothing. Others, whose layout has no room for a
+//! label or a time, are told in batches by the keeper, and only of what has lasted for [`YOUNG`]: a lock that comes
+//! and goes costs nothing. It is information for people; nothing decides by it, and what fails is told again with
+//! the next sign of life.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::time::Instant;
+use crate::{
+    backend::{ClaimSpec, Sign, Standing},
+    id::ClaimId,
+};
+
+/// What is younger than this is not worth telling.
+pub(super) const YOUNG: Duration = Duration::from_millis(250);
+
+/// How often a client with something told gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// What a client has told and is about to tell.
+#[derive(Debug, Default)]
+pub(super) struct Presence(Mutex<Signs>);
+
+#[derive(Debug, Default)]
+struct Signs {
+    young: HashMap<ClaimId, (Instant, Standing)>,
+    told: HashMap<ClaimId, (Instant, Standing)>,
+    gone: Vec<Standing>,
+    last: Option<Instant>,
+}
+
+impl Presence {
+    /// Somebody holds or waits from now on; the same acquisition may wait first and hold then.
+    pub(super) fn began(&self, spec: &ClaimSpec, fence: Option<u64>, now: Instant) {
+        let (key, id, mode, label) = (spec.key.clone(), spec.id, spec.mode, spec.label.clone());
+        let standing = Standing { key, id, mode, fence, label };
+        self.signs().young.insert(id, (now, standing));
+    }
+
+    /// It holds and waits no more.
+    pub(super) fn ended(&self, id: ClaimId) {
+        let mut signs = self.signs();
+        signs.young.remove(&id);
+        if let Some((_, standing)) = signs.told.remove(&id) {
+            signs.gone.push(standing);
+        }
+    }
+
+    /// Whether there is anything to tell, now or soon.
+    pub(super) fn is_empty(&self) -> bool {
+        let signs = self.signs();
+        signs.young.is_empty() && signs.told.is_empty() && signs.gone.is_empty()
+    }
+
+    /// What is to be told now; `None` if nothing is, not even that we live.
+    pub(super) fn due(&self, now: Instant) -> Option<Vec<Sign>> {
+        let mut signs = self.signs();
+        let Signs { young, told, gone, last } = &mut *signs;
+        let mut news: Vec<Sign> = gone.drain(..).map(Sign::Ended).collect();
+        for (id, (since, standing)) in young.extract_if(|_, (since, _)| since.until(now) >= YOUNG) {
+            news.push(Sign::Stands { standing: standing.clone(), age: since.until(now) });
+            told.insert(id, (since, standing));
+        }
+        let quiet = last.is_none_or(|last| last.until(now) >= HEARTBEAT);
+        if news.is_empty() && (told.is_empty() || !quiet) {
+            return None;
+        }
+        *last = Some(now);
+        Some(news)
+    }
+
+    fn signs(&self) -> MutexGuard<'_, Signs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,114 @@
+//! What the tests of this folder share: a store in a folder of its own, and claims made by hand.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{
+    ClaimId, ClientId, Key, Result, Who,
+    backend::{Attempt, Backend, Busy, Claim, ClaimSpec, Grant, Life, Mode, Recorded, Release, Shape},
+};
+use leasehold_sql::{Sqlite, SqliteConfig};
+use tempfile::TempDir;
+
+/// Longer than any test may take: what ends before has been ended by something else than its lease.
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
+
+/// A folder with one database in it, removed at the end.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder().join("locks.db")
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder().join("locks.db-sessions")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    pub(crate) async fn open(&self) -> Recorded<Sqlite> {
+        self.try_open().await.unwrap()
+    }
+
+    pub(crate) async fn try_open(&self) -> Result<Recorded<Sqlite>> {
+        Sqlite::open(SqliteConfig::new(self.file())).await
+    }
+
+    /// The database as another program would see it.
+    pub(crate) fn plain(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.file()).unwrap()
+    }
+}
+
+pub(crate) fn key(name: &str) -> Key {
+    Key::new("", name).unwrap()
+}
+
+pub(crate) fn fresh_id() -> ClaimId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{}:{}", ClientId::random(), NEXT.fetch_add(1, Ordering::Relaxed)).parse().unwrap()
+}
+
+pub(crate) fn spec(name: &str, ttl: Duration) -> ClaimSpec {
+    ClaimSpec {
+        id: fresh_id(),
+        key: key(name),
+        mode: Mode::Exclusive,
+        shape: Shape::default(),
+        ttl,
+        fair: false,
+        life: Life::Session,
+        who: Arc::new(Who::here()),
+        label: None,
+    }
+}
+
+pub(crate) fn claim(store: &Recorded<Sqlite>, name: &str) -> Box<dyn Claim> {
+    store.claim(Arc::new(spec(name, LONG)))
+}
+
+/// Tries once and must win.
+pub(crate) async fn win(claim: &mut Box<dyn Claim>) -> Grant {
+    match claim.attempt().await.unwrap() {
+        Attempt::Granted(grant) => grant,
+        Attempt::Busy(busy) => panic!("{busy}"),
+    }
+}
+
+/// Tries once and must lose.
+pub(crate) async fn lose(claim: &mut Box<dyn Claim>) -> Busy {
+    match claim.attempt().await.unwrap() {
+        Attempt::Busy(busy) => busy,
+        Attempt::Granted(grant) => panic!("{grant:?}"),
+    }
+}
+
+/// Tries, arms the bell, tries again: from now on a release rings.
+pub(crate) async fn stand_in_line(claim: &mut Box<dyn Claim>) {
+    lose(claim).await;
+    claim.changed().await.unwrap();
+    lose(claim).await;
+}
+
+/// Acquires and releases once; what fence was it?
+pub(crate) async fn pass(store: &Recorded<Sqlite>, name: &str) -> u64 {
+    let mut claim = claim(store, name);
+    let grant = win(&mut claim).await;
+    assert_eq!(claim.release().await.unwrap(), Release::Released);
+    grant.fence
+}
