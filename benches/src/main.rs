@@ -4,8 +4,10 @@
 //! missed. These are benchmarks, not tests: nothing in CI depends on how fast a shared machine is.
 
 mod alternate;
+mod command;
 mod memory;
 mod report;
+mod sqlite;
 
 use std::process::ExitCode;
 
@@ -14,5 +16,7 @@ fn main() -> ExitCode {
     let runtime = runtime.expect("a runtime can be made");
     let mut report = report::Report::default();
     memory::run(&mut report, &runtime);
+    sqlite::run(&mut report, &runtime);
+    command::run(&mut report);
     if report.all_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

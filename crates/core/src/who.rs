@@ -64,10 +64,30 @@ mod system {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     }
 
+    /// By the user id, not by the environment: that is what the process may do, whatever it calls itself.
     pub(super) fn user() -> String {
-        std::env::var("USER")
-            .or_else(|_| std::env::var("LOGNAME"))
-            .unwrap_or_else(|_| format!("uid {}", rustix::process::getuid().as_raw()))
+        let uid = rustix::process::geteuid().as_raw();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        named(&users, uid).or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| format!("uid {uid}"))
+    }
+
+    fn named(users: &str, uid: u32) -> Option<String> {
+        users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        #[test]
+        fn users_are_named_by_their_id() {
+            let users =
+                "root:x:0:0:root:/root:/bin/sh\n+::::::\nodd\ndeploy:x:1001:1001::/home/deploy:/bin/sh\n";
+            assert_eq!(super::named(users, 1001).as_deref(), Some("deploy"));
+            assert_eq!(super::named(users, 7), None);
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 //! Cells and listings.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
 
@@ -7,9 +8,9 @@ use std::{sync::Arc, time::Duration};
 use common::{LONG, Place, claim, key, pass, spec, stand_in_line, win};
 use leasehold_core::backend::{Backend, CellWrite, Expect, Kind};
 
-fn version(write: CellWrite) -> u64 {
+fn version(write: &CellWrite) -> u64 {
     match write {
-        CellWrite::Written(version) => version,
+        CellWrite::Written(version) => *version,
         CellWrite::Conflict => panic!("the cell was not as expected"),
     }
 }
@@ -18,12 +19,15 @@ fn version(write: CellWrite) -> u64 {
 async fn a_cell_is_written_only_if_it_is_as_expected() {
     let place = Place::new();
     let (ours, theirs) = (place.open().await, place.open().await);
-    let first = version(ours.write_cell("c", Expect::Absent, b"one", None).await.unwrap());
+    let first = version(&ours.write_cell("c", Expect::Absent, b"one", None).await.unwrap());
     assert_eq!(theirs.write_cell("c", Expect::Absent, b"two", None).await.unwrap(), CellWrite::Conflict);
     assert_eq!(theirs.read_cell("c").await.unwrap().unwrap().value, b"one");
-    let second = version(theirs.write_cell("c", Expect::Version(first), b"two", None).await.unwrap());
+    let second = version(&theirs.write_cell("c", Expect::Version(first), b"two", None).await.unwrap());
     assert!(second > first);
-    assert_eq!(ours.write_cell("c", Expect::Version(first), b"three", None).await.unwrap(), CellWrite::Conflict);
+    assert_eq!(
+        ours.write_cell("c", Expect::Version(first), b"three", None).await.unwrap(),
+        CellWrite::Conflict
+    );
     let cell = ours.read_cell("c").await.unwrap().unwrap();
     assert_eq!((cell.version, cell.value.as_slice()), (second, b"two".as_slice()));
 }
@@ -35,7 +39,7 @@ async fn a_version_never_returns_not_even_after_expiry() {
     let mut last = 0;
     for _ in 0..5 {
         let written = store.write_cell("c", Expect::Absent, b"brief", Some(Duration::ZERO)).await.unwrap();
-        let version = version(written);
+        let version = version(&written);
         assert!(version > last);
         last = version;
         assert_eq!(store.read_cell("c").await.unwrap(), None);
@@ -50,9 +54,10 @@ async fn expired_cells_do_not_pile_up() {
     let store = place.open().await;
     for number in 0..200 {
         let name = format!("c{number}");
-        version(store.write_cell(&name, Expect::Absent, b"", Some(Duration::ZERO)).await.unwrap());
+        version(&store.write_cell(&name, Expect::Absent, b"", Some(Duration::ZERO)).await.unwrap());
     }
-    let left: i64 = place.plain().query_row("SELECT count(*) FROM leasehold_cell", [], |row| row.get(0)).unwrap();
+    let left: i64 =
+        place.plain().query_row("SELECT count(*) FROM leasehold_cell", [], |row| row.get(0)).unwrap();
     assert!(left <= 1, "{left} left");
 }
 
@@ -61,9 +66,9 @@ async fn cells_are_listed_by_name_a_page_at_a_time() {
     let place = Place::new();
     let store = place.open().await;
     for name in ["b/3", "a", "b/1", "b/2", "b/4", "c", "B/1"] {
-        version(store.write_cell(name, Expect::Absent, name.as_bytes(), Some(LONG)).await.unwrap());
+        version(&store.write_cell(name, Expect::Absent, name.as_bytes(), Some(LONG)).await.unwrap());
     }
-    version(store.write_cell("b/gone", Expect::Absent, b"", Some(Duration::ZERO)).await.unwrap());
+    version(&store.write_cell("b/gone", Expect::Absent, b"", Some(Duration::ZERO)).await.unwrap());
     let (mut names, mut cursor, mut pages) = (Vec::new(), None, 0);
     loop {
         let page = store.list_cells("b/", cursor.as_deref(), 2).await.unwrap();

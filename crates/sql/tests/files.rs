@@ -1,4 +1,5 @@
 //! Files that are refused, each with an error that says why.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
 
@@ -78,7 +79,8 @@ async fn a_file_replaced_while_in_use_is_noticed_before_anything_is_granted() {
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_and_left_alone() {
     let place = Place::new();
-    let text = "this is a letter, and longer than the header of a database, which has a hundred bytes. ".repeat(3);
+    let text =
+        "this is a letter, and longer than the header of a database, which has a hundred bytes. ".repeat(3);
     std::fs::write(place.file(), &text).unwrap();
     let error = place.try_open().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);

@@ -1,135 +1,16 @@
-//! Sessions and bells between processes: the dead are noticed at once, the living are woken.
+//! Sessions and bells between stores of one process.
 //!
-//! The other process is this test program again, run with one test of its own: [`child`].
+//! Nothing here starts a process: the child would for a moment have copies of all sessions' descriptors.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![cfg(target_os = "linux")]
 
 mod common;
 
-use std::{
-    env,
-    io::{BufRead, BufReader, Read, Write},
-    os::unix::fs::PermissionsExt,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    sync::Arc,
-};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc};
 
 use common::{LONG, Place, claim, lose, spec, stand_in_line, win};
 use leasehold_core::backend::{Backend, Life, Release};
 use leasehold_sql::{Sqlite, SqliteConfig};
-
-const ROLE: &str = "LEASEHOLD_TEST_ROLE";
-const FILE: &str = "LEASEHOLD_TEST_FILE";
-
-/// What the other process does. As a test of its own it does nothing.
-#[tokio::test]
-async fn child() {
-    let (Ok(role), Some(file)) = (env::var(ROLE), env::var_os(FILE)) else { return };
-    let store = Sqlite::open(SqliteConfig::new(PathBuf::from(file))).await.unwrap();
-    let mut claim = claim(&store, "x");
-    match role.as_str() {
-        "hold" => {
-            win(&mut claim).await;
-            say("held");
-        }
-        "wait" => {
-            stand_in_line(&mut claim).await;
-            say("waiting");
-            // Nothing but a bell completes this.
-            claim.changed().await.unwrap();
-            win(&mut claim).await;
-            say("woken");
-        }
-        other => panic!("no such role: {other}"),
-    }
-    // Until we are killed, or the parent is gone.
-    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-}
-
-fn say(word: &str) {
-    println!("\n{word}");
-    std::io::stdout().flush().unwrap();
-}
-
-struct Other {
-    process: Child,
-    words: std::io::Lines<BufReader<std::process::ChildStdout>>,
-}
-
-impl Other {
-    fn start(place: &Place, role: &str) -> Self {
-        let mut process = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
-            .env(ROLE, role)
-            .env(FILE, place.file())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let words = BufReader::new(process.stdout.take().unwrap()).lines();
-        Self { process, words }
-    }
-
-    fn says(&mut self, word: &str) {
-        assert!(self.words.by_ref().any(|line| line.unwrap() == word), "the other process never said {word:?}");
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-#[tokio::test]
-async fn a_killed_holder_is_noticed_at_once() {
-    let place = Place::new();
-    let store = place.open().await;
-    let mut other = Other::start(&place, "hold");
-    other.says("held");
-    let mut ours = claim(&store, "x");
-    let busy = lose(&mut ours).await;
-    assert_eq!(busy.holders[0].who.pid, other.process.id());
-    other.kill();
-    win(&mut ours).await;
-    assert_eq!(place.sessions().len(), 1, "the dead session's file is gone, ours is there");
-}
-
-#[tokio::test]
-async fn a_killed_waiter_is_not_in_the_way() {
-    let place = Place::new();
-    let store = place.open().await;
-    let mut holder = claim(&store, "x");
-    win(&mut holder).await;
-    let mut other = Other::start(&place, "wait");
-    other.says("waiting");
-    other.kill();
-    // We wait behind the dead one, and it is us who must be rung.
-    let mut waiter = claim(&store, "x");
-    stand_in_line(&mut waiter).await;
-    assert_eq!(holder.release().await.unwrap(), Release::Released);
-    waiter.changed().await.unwrap();
-    win(&mut waiter).await;
-}
-
-#[tokio::test]
-async fn a_release_wakes_a_waiter_in_another_process() {
-    let place = Place::new();
-    let store = place.open().await;
-    let mut holder = claim(&store, "x");
-    win(&mut holder).await;
-    let mut other = Other::start(&place, "wait");
-    other.says("waiting");
-    assert_eq!(holder.release().await.unwrap(), Release::Released);
-    other.says("woken");
-    lose(&mut holder).await;
-}
 
 #[tokio::test]
 async fn a_release_wakes_a_waiter_of_another_store_in_this_process() {
@@ -227,7 +108,8 @@ async fn what_the_store_makes_is_private() {
     for made in ["new", "new/folders", "new/folders/locks.db-sessions"] {
         assert_eq!(mode(folder.join(made)), 0o700, "{made}");
     }
-    let session = std::fs::read_dir(folder.join("new/folders/locks.db-sessions")).unwrap().next().unwrap().unwrap();
+    let session =
+        std::fs::read_dir(folder.join("new/folders/locks.db-sessions")).unwrap().next().unwrap().unwrap();
     assert_eq!(mode(session.path()), 0o600);
     for suffix in ["", "-wal", "-shm"] {
         assert_eq!(mode(folder.join(format!("new/folders/locks.db{suffix}"))), 0o600, "{suffix}");

@@ -1,6 +1,6 @@
 //! What a Leasehold store must pass, and what it takes to find out.
 //!
-//! - [`conformance`]: the suite that every store passes or refuses by capability.
+//! - [`conformance`](mod@conformance): the suite that every store passes or refuses by capability.
 //! - [`scripted`]: faults on order, per verb.
 //! - [`history`]: what clients believed and did, recorded, and checkers that find what must never be.
 //! - [`servers`]: real servers as child processes, never mocks.

@@ -4,6 +4,7 @@
 use std::{future::ready, time::Duration};
 
 use leasehold_core::{
+    Client,
     backend::{Capabilities, Memory},
     time::Clock,
 };
@@ -38,3 +39,14 @@ leasehold_testkit::conformance!(a_store_that_can_do_little, paused, {
     let open = move || ready(Scripted::new(store.clone(), Script::new()).with_capabilities(can));
     Fixture::backends(open).clock(clock)
 });
+
+/// Two memory stores have the same address and are not the same store.
+#[tokio::test]
+async fn a_set_over_two_memory_stores_holds_both() {
+    let (here, there) = (Client::new(Memory::new()), Client::new(Memory::new()));
+    let guard = here.set().lock("x").with(there.lock("x")).acquire().await.unwrap();
+    assert_eq!(guard.guards().len(), 2);
+    assert!(here.lock("x").try_acquire().await.unwrap().is_none());
+    assert!(there.lock("x").try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+}

@@ -285,6 +285,7 @@ impl Run<'_> {
         match error.loss() {
             // The child ended in time, or it was told already.
             Some(Loss::Expired | Loss::MaxHold) => own,
+            Some(Loss::Gone) if end.is_in_time => own,
             Some(_) if end.loss.is_some() => own,
             Some(loss) => {
                 self.report.loss(loss);

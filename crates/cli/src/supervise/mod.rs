@@ -63,6 +63,8 @@ pub(crate) struct End {
     pub(crate) stopped: Option<Stop>,
     /// How the lock was lost while the child ran, if it was.
     pub(crate) loss: Option<Loss>,
+    /// The dead-man has seen that nothing ran any more before the lease ended.
+    pub(crate) is_in_time: bool,
 }
 
 /// Why a child was stopped.

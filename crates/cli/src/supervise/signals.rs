@@ -1,4 +1,4 @@
-//! Signals to this process: which of them concern us, and in which order they came.
+//! Signals to this process: which of them concern us.
 //!
 //! A signal that was ignored when we were started (`nohup`, a background job of a plain shell) stays ignored: it
 //! is not caught, so the child inherits that it is ignored, as it would without us. CHLD is the exception: without
@@ -12,9 +12,10 @@ use tokio::signal::unix::{self, SignalKind};
 /// Signals that end a wait for a lock.
 pub(crate) const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// Signals that matter besides once there is a child: all but CHLD are passed on to it.
+/// Signals that matter besides once there is a child: all but CHLD are passed on to it. Of several that came at
+/// once the first of these is heard first; so one that was stopped and continued goes on in the end.
 pub(crate) const WITH_CHILD: [Signal; 6] =
-    [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGWINCH, Signal::SIGCONT, Signal::SIGTSTP, Signal::SIGCHLD];
+    [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGWINCH, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGCHLD];
 
 /// Signals that are caught, from now until the process ends.
 #[derive(Debug)]

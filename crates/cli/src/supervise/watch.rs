@@ -220,27 +220,29 @@ impl<'a> Watch<'a> {
         let _ = self.leash.tell(Message::Done);
         // If there was still time after that word was said, the dead-man has heard it before its alarm.
         let is_early = self.clock.now() < dead_man::stop_at(self.told, self.terms.grace);
-        if self.stopped.is_some() || self.loss.is_some() || !is_early {
-            self.wait_for_the_dead_man(signals).await;
-        }
+        let verdict = match self.stopped.is_some() || self.loss.is_some() || !is_early {
+            true => self.wait_for_the_dead_man(signals).await,
+            false => None,
+        };
         let status = self.child.wait().unwrap_or_default();
-        let end = End { status, stopped: self.stopped, loss: self.loss };
+        let is_in_time = verdict == Some(Verdict::Missed);
+        let end = End { status, stopped: self.stopped, loss: self.loss, is_in_time };
         Ended { end, leash: self.leash }
     }
 
     /// The child has ended, but others of its group may not have. The dead-man knows.
-    async fn wait_for_the_dead_man(&mut self, mut signals: Signals) {
+    async fn wait_for_the_dead_man(&mut self, mut signals: Signals) -> Option<Verdict> {
         let mut give_up = None;
         loop {
             if let Some(verdict) = self.leash.ended() {
                 if verdict == Verdict::Stopped {
                     self.stopped.get_or_insert(Stop::DeadlineNear);
                 }
-                return;
+                return Some(verdict);
             }
             let now = self.clock.now();
             if !self.group.is_alive() && now >= *give_up.get_or_insert(now.after(PATIENCE)) {
-                return;
+                return None;
             }
             tokio::select! {
                 signal = signals.next() => if signal != Signal::SIGCHLD { self.group.signal(signal) },

@@ -80,7 +80,8 @@ fn stopped_for_a_while_and_the_child_ended_in_time() {
     // The lease has to run out for the next one to come: the session is still there.
     assert_eq!(place.run(&["run", "x", "--", "true"]).code, 0);
     running.signal(Signal::SIGCONT);
-    assert_eq!(running.end().code, 3, "the child ended under its lock");
+    let ended = running.end();
+    assert_eq!(ended.code, 3, "the child ended under its lock: {}", ended.stderr);
 }
 
 #[test]

@@ -6,7 +6,10 @@
 use std::{
     collections::BTreeMap,
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,6 +30,9 @@ pub struct Memory {
     clock: Clock,
     shelves: Mutex<Shelves>,
 }
+
+/// How many there have been in this process.
+static STORES: AtomicU64 = AtomicU64::new(1);
 
 /// All that the store keeps.
 #[derive(Debug, Default)]
@@ -50,7 +56,9 @@ impl Memory {
     /// An empty store on another clock, for tests.
     pub fn with_clock(clock: Clock) -> Recorded<Self> {
         let guarantee = Guarantee::new(Level::S3, "never, within the process; it is gone with the process");
-        let info = StoreInfo::new("memory", "memory:", guarantee);
+        // Two of them are two stores, and whoever orders locks by where they are must see that.
+        let address = format!("memory:{}", STORES.fetch_add(1, Ordering::Relaxed));
+        let info = StoreInfo::new("memory", address, guarantee);
         Recorded::new(Self { info, clock, shelves: Mutex::default() })
     }
 

@@ -14,6 +14,7 @@ use super::{
     hold::{Hold, Keeping},
     janitor::Janitor,
     leave,
+    tally::Ticket,
     time::Instant,
 };
 use crate::{
@@ -126,10 +127,7 @@ impl Contender {
         let engine = self.engine.clone();
         let ticket = engine.waiting.ticket();
         let (answer, answered) = oneshot::channel();
-        let task = engine.runtime.spawn(async move {
-            self.live(busy, answer).await;
-            drop(ticket);
-        });
+        let task = engine.runtime.spawn(self.live(busy, ticket, answer));
         let mut standing = Standing { janitor: &engine.janitor, task: Some(task) };
         let answer = answered.await;
         standing.task = None;
@@ -138,7 +136,7 @@ impl Contender {
     }
 
     /// The life of a claim that has to wait, in its own task.
-    async fn live(mut self, busy: Busy, mut answer: oneshot::Sender<Result<Acquired>>) {
+    async fn live(mut self, busy: Busy, ticket: Ticket, mut answer: oneshot::Sender<Result<Acquired>>) {
         let engine = self.engine.clone();
         engine.keeper.stands(&self.spec, None, engine.clock.now());
         let contended = {
@@ -156,6 +154,7 @@ impl Contender {
         };
         // Nothing of a claim that did not win is left in the store once its caller is told.
         self.retreat().await;
+        drop(ticket);
         // With nobody there the answer comes back and is dropped, which gives a won lock back.
         drop(answer.send(outcome));
     }

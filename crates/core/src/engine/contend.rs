@@ -96,7 +96,10 @@ impl Contest<'_> {
                     if rung.is_err() {
                         clock.pause(pause).await;
                     }
-                    clock.pause(pace.after_ring(sent.until(clock.now()))).await;
+                    let pause = pace.after_ring(sent.until(clock.now()));
+                    if !pause.is_zero() {
+                        clock.pause(pause).await;
+                    }
                 }
                 () = clock.pause(pause) => {}
                 () = &mut *hung_up => return Ok(Contended::HungUp),
@@ -140,22 +143,23 @@ fn unanswered() -> Busy {
 /// Slows a bell that rings again and again for nothing.
 #[derive(Debug, Default)]
 struct Pace {
-    floor: Duration,
+    quick: u32,
 }
 
 impl Pace {
-    const MOST: Duration = Duration::from_millis(100);
+    /// A wait shorter than this was hardly one.
+    const QUICK: Duration = Duration::from_millis(1);
+    /// So many quick rings in a row cost nothing: one arms the bell, and some are lost races.
+    const FREE: u32 = 4;
+    const MOST: Duration = Duration::from_millis(128);
 
     /// How long to pause before the next try, after a wait of `waited`.
     fn after_ring(&mut self, waited: Duration) -> Duration {
-        if waited >= self.floor {
-            self.floor =
-                if self.floor.is_zero() { Duration::from_nanos(1) } else { Duration::from_millis(1) };
-            return Duration::ZERO;
+        self.quick = if waited < Self::QUICK { self.quick + 1 } else { 0 };
+        match self.quick.checked_sub(Self::FREE + 1) {
+            None => Duration::ZERO,
+            Some(excess) => (Self::QUICK * 2_u32.pow(excess.min(7))).min(Self::MOST),
         }
-        let pause = self.floor.saturating_sub(waited);
-        self.floor = (self.floor * 2).min(Self::MOST);
-        pause
     }
 }
 
@@ -166,10 +170,14 @@ mod tests {
     #[test]
     fn a_bell_that_rings_at_once_is_slowed_and_a_real_wait_is_not() {
         let mut pace = Pace::default();
-        assert_eq!(pace.after_ring(Duration::ZERO), Duration::ZERO, "the first ring only arms the bell");
-        assert_eq!(pace.after_ring(Duration::from_micros(5)), Duration::ZERO);
-        let pauses: Vec<_> = (0..10).map(|_| pace.after_ring(Duration::from_micros(5))).collect();
-        assert!(pauses.is_sorted() && pauses[9] > Duration::from_millis(90), "{pauses:?}");
+        let pauses: Vec<_> = (0..20).map(|_| pace.after_ring(Duration::from_micros(5))).collect();
+        assert_eq!(pauses[..4], [Duration::ZERO; 4], "{pauses:?}");
+        assert!(pauses.is_sorted() && pauses[19] == Pace::MOST, "{pauses:?}");
         assert_eq!(pace.after_ring(Duration::from_secs(1)), Duration::ZERO);
+        assert_eq!(
+            pace.after_ring(Duration::ZERO),
+            Duration::ZERO,
+            "a real wait makes good for all before it"
+        );
     }
 }

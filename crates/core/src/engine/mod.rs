@@ -20,7 +20,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{runtime::Handle, sync::watch};
 
-use self::{gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock};
+use self::{
+    contend::Patience, gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock,
+};
 use crate::{
     backend::{Backend, Loss},
     error::{Error, ErrorKind, Operation, Result},
@@ -81,17 +83,19 @@ impl Engine {
             hold.lose(Loss::Shutdown);
             self.janitor.carry(Box::pin(async move { drop(leave::withdraw(hold).await) }));
         }
-        let deadline = self.clock.now().after(within);
+        let end = Patience::Until(self.clock.now().after(within));
         let emptied = async {
             self.waiting.none().await;
             self.idle().await;
         };
-        let in_time = tokio::select! {
-            () = emptied => true,
-            () = self.clock.sleep_until(deadline) => false,
-        };
-        self.backend.close().await?;
-        if in_time { Ok(()) } else { Err(unfinished(self.janitor.len())) }
+        let emptied = end.bear(&self.clock, emptied).await;
+        let left = self.janitor.len();
+        let backend = self.backend.clone();
+        let closed = end.bear(&self.clock, self.carry_on(async move { backend.close().await })).await;
+        match (emptied, closed) {
+            (Some(()), Some(closed)) => closed,
+            _ => Err(unfinished(left)),
+        }
     }
 
     fn carry_on<T: Send + 'static>(
@@ -113,7 +117,8 @@ fn closed(operation: Operation) -> Error {
 }
 
 fn unfinished(left: usize) -> Error {
-    let message = format!("{left} locks could not be released in time; they end with their leases");
+    let message =
+        format!("not done in time, with {left} locks still to be released; they end with their leases");
     Error::new(ErrorKind::Unavailable, Operation::Shutdown, message)
 }
 

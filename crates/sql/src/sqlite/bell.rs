@@ -28,7 +28,8 @@ const REACH: usize = 16;
 pub(super) struct Bells {
     armed: Arc<Armed>,
     post: OnceLock<Option<Post>>,
-    mailbox: OnceLock<Option<Mailbox>>,
+    /// Our session's, from the first bell on that others may ring.
+    mailbox: OnceLock<(ClientId, Option<Mailbox>)>,
 }
 
 /// The bells of those who wait in this process.
@@ -41,9 +42,10 @@ impl Bells {
         if let Some(session) = session {
             self.mailbox.get_or_init(|| {
                 let armed = self.armed.clone();
-                Mailbox::open(session, move |id| {
+                let ring = move |id| {
                     armed.ring(id);
-                })
+                };
+                (session, Mailbox::open(session, ring))
             });
         }
         let rope = Arc::new(Notify::new());
@@ -62,7 +64,11 @@ impl Bells {
         }
     }
 
+    /// Whether another process got the message. To write to ourselves about a bell we do not have is no use.
     fn send(&self, session: ClientId, id: ClaimId) -> bool {
+        if self.mailbox.get().is_some_and(|(ours, _)| *ours == session) {
+            return false;
+        }
         self.post.get_or_init(Post::open).as_ref().is_some_and(|post| post.send(session, id))
     }
 }

@@ -190,7 +190,7 @@ impl Patience {
         match self.pauses.checked_sub(Self::YIELDS) {
             None | Some(0) => tokio::task::yield_now().await,
             Some(long) => {
-                clock.pause(somewhat_less(Self::LONGEST.min(Duration::from_millis(long.into())))).await
+                clock.pause(somewhat_less(Self::LONGEST.min(Duration::from_millis(long.into())))).await;
             }
         }
         Ok(())

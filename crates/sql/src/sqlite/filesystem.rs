@@ -181,8 +181,9 @@ mod system {
             return denied(format!("{} belongs to another user (uid {})", file.display(), metadata.uid()));
         }
         let access = rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK;
-        rustix::fs::accessat(rustix::fs::CWD, file, access, rustix::fs::AtFlags::EACCESS)
-            .map_err(|error| from_io(error.into(), format!("we have no right to write to {}", file.display())))?;
+        rustix::fs::accessat(rustix::fs::CWD, file, access, rustix::fs::AtFlags::EACCESS).map_err(
+            |error| from_io(error.into(), format!("we have no right to write to {}", file.display())),
+        )?;
         if metadata.nlink() > 1 {
             return denied(format!(
                 "{} has more than one name (hard links); remove the others",

@@ -1,4 +1,5 @@
 //! What the unit tests of this module share: a store in a folder of its own, and claims made by hand.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::{sync::Arc, time::Duration};
 

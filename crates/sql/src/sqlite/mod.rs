@@ -23,16 +23,17 @@
 //!
 //! # What it does not do
 //!
-//! It refuses network file systems where it can tell, symbolic links, and files of other users. It does not notice a
-//! file replaced between its check and a commit, nor processes in a time namespace with a clock of their own. A
-//! process stopped in the middle of a transaction, some twenty microseconds long, keeps all others from writing
-//! until it goes on or is killed: they then fail with the kind `Unavailable`.
+//! It refuses network file systems where it can tell, symbolic links, files of other users, and files in use by
+//! processes that see another boot id than ours, as some containers do. It does not notice a file replaced between
+//! its check and a commit, nor processes in a time namespace with a clock of their own. A process stopped in the
+//! middle of a transaction, some twenty microseconds long, keeps all others from writing until it goes on or is
+//! killed: they then fail with the kind `Unavailable`.
 //!
 //! # The map
 //!
-//! `store` is the store; `ledger` takes steps in transactions, on `rows` (with the `recent` ones at hand), over a `connection`. `session`,
-//! `bell` with `post`, `cells` and `admin` are its other sides. `setup` and `upkeep` look after the
-//! file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong.
+//! `store` is the store; `ledger` takes steps in transactions, on `rows` (with the `recent` ones at hand), over a
+//! `connection`. `session`, `bell` with `post`, `cells` and `admin` are its other sides. `setup` and `upkeep` look
+//! after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong.
 
 mod admin;
 mod bell;

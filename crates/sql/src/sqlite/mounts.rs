@@ -51,7 +51,7 @@ const SHARED: &[&str] = &[
 pub(super) fn shared_type<'t>(table: &'t str, folder: &Path, device: &str) -> Option<&'t str> {
     let mounts = || table.lines().filter_map(Mount::parse);
     // A later line with the same device or point hides an earlier one.
-    let by_device = mounts().filter(|mount| mount.device == device).last();
+    let by_device = mounts().rfind(|mount| mount.device == device);
     let found = by_device.or_else(|| {
         let above = mounts().filter(|mount| folder.starts_with(&mount.point));
         above.max_by_key(|mount| mount.point.len())

@@ -109,6 +109,7 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
+#[expect(clippy::unused_self, reason = "as on Linux, where it is used")]
 mod elsewhere {
     use leasehold_core::{ClaimId, ClientId};
 

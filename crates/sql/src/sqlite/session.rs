@@ -118,14 +118,26 @@ mod unix {
 
         /// Removes the files of dead sessions, looking at no more than `most` files.
         pub(in crate::sqlite) fn sweep(&self, most: usize) -> io::Result<()> {
-            for entry in fs::Dir::read_from(&self.folder)?.take(most) {
-                let entry = entry?;
-                let session = entry.file_name().to_str().ok().and_then(|name| name.parse().ok());
-                if let Some(session) = session.filter(|&session| !self.lives(session)) {
+            for session in self.sessions(most)? {
+                if !self.lives(session) {
                     self.bury(session);
                 }
             }
             Ok(())
+        }
+
+        /// Whether any session lives.
+        pub(in crate::sqlite) fn is_alive(&self) -> io::Result<bool> {
+            Ok(self.sessions(usize::MAX)?.into_iter().any(|session| self.lives(session)))
+        }
+
+        fn sessions(&self, most: usize) -> io::Result<Vec<ClientId>> {
+            let mut sessions = Vec::new();
+            for entry in fs::Dir::read_from(&self.folder)?.take(most) {
+                sessions
+                    .extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<ClientId>().ok()));
+            }
+            Ok(sessions)
         }
     }
 
@@ -220,6 +232,10 @@ mod elsewhere {
 
         pub(in crate::sqlite) fn sweep(&self, _most: usize) -> io::Result<()> {
             Ok(())
+        }
+
+        pub(in crate::sqlite) fn is_alive(&self) -> io::Result<bool> {
+            Ok(false)
         }
     }
 

@@ -20,9 +20,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{
     clock::{self, Boot},
     connection::Transaction,
-    error::Tried,
+    error::{Tried, from_io},
     recent::Written,
     rows,
+    session::Folder,
 };
 
 /// The format of the tables this version knows.
@@ -43,7 +44,7 @@ pub(super) fn is_ready(connection: &Connection, boot: &Boot) -> Tried<bool> {
 }
 
 /// Makes the file ready for this boot.
-pub(super) fn make_ready(connection: &Connection, boot: &Boot) -> Tried<()> {
+pub(super) fn make_ready(connection: &Connection, boot: &Boot, folder: &Folder) -> Tried<()> {
     let transaction = Transaction::write(connection)?;
     connection.execute_batch(include_str!("schema.sql"))?;
     let begin =
@@ -52,9 +53,22 @@ pub(super) fn make_ready(connection: &Connection, boot: &Boot) -> Tried<()> {
     connection.execute(begin, params![FORMAT, boot.as_str()])?;
     refuse_newer(connection)?;
     if stored_boot(connection)? != boot.as_str() {
+        refuse_shared(folder)?;
         begin_boot(connection, boot)?;
     }
     transaction.commit()
+}
+
+/// A session that lives in another boot than ours is not of an earlier boot: some containers make up a boot id of
+/// their own. To void what it holds would give its locks to two.
+fn refuse_shared(folder: &Folder) -> Tried<()> {
+    let alive = folder.is_alive().map_err(|error| from_io(error, "cannot read the folder of sessions"))?;
+    if !alive {
+        return Ok(());
+    }
+    let message =
+        "in use by processes that see another boot id (in a container?); give each side a file of its own";
+    Err(Error::new(ErrorKind::Unsupported, Operation::Connect, message).into())
 }
 
 fn refuse_newer(connection: &Connection) -> Tried<()> {

@@ -60,7 +60,10 @@ pub struct Sqlite {
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = &self.info.address;
-        f.debug_struct("Sqlite").field("address", address).field("session", &self.session_id()).finish_non_exhaustive()
+        f.debug_struct("Sqlite")
+            .field("address", address)
+            .field("session", &self.session_id())
+            .finish_non_exhaustive()
     }
 }
 
@@ -116,9 +119,9 @@ impl Sqlite {
             .patiently(self.patience(), move |connection| setup::is_ready(connection, &asked))
             .await?;
         if !ready {
-            self.desk
-                .patiently(self.patience(), move |connection| setup::make_ready(connection, &boot))
-                .await?;
+            let ledger = self.ledger.clone();
+            let work = move |connection: &_| setup::make_ready(connection, &boot, &ledger.folder);
+            self.desk.patiently(self.patience(), work).await?;
         }
         let upkeep = self.upkeep.clone();
         self.locks.patiently(self.patience(), move |connection| upkeep.opened(connection)).await

@@ -46,12 +46,12 @@ const LITTLE: i64 = 256;
 /// How long the upkeep waits for others to leave the log, and at worst keeps them from writing.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// How many rows are too few to bother, and how many are looked at each time: more than can have become vacant
-/// since our last look.
-const ROWS: usize = EVERY as usize;
+/// How many rows are too few to bother, and how many are looked at each time: as many as can have become vacant
+/// since our last look, since a name takes two writes to come and go.
+const ROWS: u32 = 1024;
 
 /// How many rows are looked at in one transaction.
-const STRETCH: usize = 256;
+const STRETCH: u32 = 256;
 
 /// How long nobody needs to look again after somebody did, in microseconds.
 const REST: u64 = 1_000_000;
@@ -129,9 +129,10 @@ impl Upkeep {
         });
         match tended {
             Ok(false) | Err(Failure::Busy) => Ok(()),
-            Ok(true) => {
-                self.folder.sweep(ROWS).map_err(|error| from_io(error, "cannot read the folder of sessions"))
-            }
+            Ok(true) => self
+                .folder
+                .sweep(ROWS as usize)
+                .map_err(|error| from_io(error, "cannot read the folder of sessions")),
             Err(Failure::Final(error)) => Err(error),
         }
     }
@@ -140,7 +141,7 @@ impl Upkeep {
 /// Whether there are so many rows that a look at them is due.
 fn is_crowded(connection: &Connection) -> Tried<bool> {
     let many = "SELECT 1 FROM leasehold_record LIMIT 1 OFFSET ?1";
-    Ok(connection.query_row(many, [ROWS as i64], |_| Ok(())).optional()?.is_some())
+    Ok(connection.query_row(many, [ROWS], |_| Ok(())).optional()?.is_some())
 }
 
 fn was_tended_lately(connection: &Connection) -> Tried<bool> {
@@ -169,7 +170,8 @@ fn move_log(connection: &Connection, log: Log) -> Tried<()> {
     connection.busy_timeout(WAIT)?;
     connection.query_row(anew, [], |_| Ok(()))?;
     let transaction = Transaction::write(connection)?;
-    let keep = "INSERT INTO leasehold_meta VALUES ('tended', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    let keep = "INSERT INTO leasehold_meta VALUES ('tended', ?1)
+                ON CONFLICT (key) DO UPDATE SET value = excluded.value";
     connection.execute(keep, [rows::signed(clock::now().0)?])?;
     transaction.commit()
 }
@@ -196,7 +198,7 @@ fn unused(connection: &Connection, cursor: &str, now: Moment) -> Tried<(Option<S
     let mut statement = connection.prepare_cached(
         "SELECT name, fence, record FROM leasehold_record WHERE name > ?1 ORDER BY name LIMIT ?2",
     )?;
-    let mut rows = statement.query(params![cursor, STRETCH as i64])?;
+    let mut rows = statement.query(params![cursor, STRETCH])?;
     let (mut unused, mut last, mut seen) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
@@ -234,7 +236,12 @@ mod tests {
 
     fn rows(store: &Recorded<Sqlite>) -> i64 {
         let count = "SELECT count(*) FROM leasehold_record";
-        store.store().upkeep.lane.with(|connection| Ok(connection.query_row(count, [], |row| row.get(0))?)).unwrap()
+        store
+            .store()
+            .upkeep
+            .lane
+            .with(|connection| Ok(connection.query_row(count, [], |row| row.get(0))?))
+            .unwrap()
     }
 
     #[tokio::test]
@@ -255,7 +262,7 @@ mod tests {
         for _ in 0..8 {
             store.store().upkeep.run(Log::Cut).unwrap();
         }
-        assert!(rows(&store) <= ROWS as i64, "{} rows", rows(&store));
+        assert!(rows(&store) <= ROWS.into(), "{} rows", rows(&store));
         for (name, before) in fences {
             let after = pass(&store, &name).await;
             assert!(after > before, "{name}: {after} after {before}");

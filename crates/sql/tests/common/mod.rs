@@ -1,5 +1,6 @@
 //! What the tests of this folder share: a store in a folder of its own, and claims made by hand.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::{
     path::PathBuf,

@@ -10,7 +10,7 @@ use leasehold_core::{Error, ErrorKind, State, backend::Loss};
 use super::{
     Fixture,
     loss::assert_lost,
-    probe::{Polls, cut_after, is_free, refusal, settled, take},
+    probe::{Polls, cut_after, is_free, refusal, settled, take, until_waiting},
 };
 use crate::scripted::{Fault, Script, Verb};
 
@@ -101,6 +101,17 @@ pub(super) async fn belief_counts_from_before_the_request(fixture: Fixture) {
     script.next(Verb::Attempt, [Fault::Slow(Duration::from_secs(5))]);
     let guard = client.lock(&name).ttl("12s").no_renew().acquire().await.unwrap();
     assert!(guard.remaining() < Duration::from_secs(7), "{:?}", guard.remaining());
+    // The same for one who had to wait first.
+    let (waits, started) = (client.lock(&name).ttl("12s").no_renew(), script.calls(Verb::Attempt));
+    let releases = async {
+        until_waiting(&client, &name, 1).await;
+        script.next(Verb::Attempt, [Fault::Slow(Duration::from_secs(5))]);
+        guard.release().await.unwrap();
+    };
+    let (won, ()) = tokio::join!(waits.acquire(), releases);
+    let guard = won.unwrap();
+    assert!(script.calls(Verb::Attempt) > started + 1, "it tried more than once");
+    assert!(guard.remaining() < Duration::from_secs(7), "{:?}", guard.remaining());
     script.next(Verb::Renew, [Fault::Slow(Duration::from_secs(5))]);
     guard.extend("12s").await.unwrap();
     assert!(guard.remaining() < Duration::from_secs(7), "{:?}", guard.remaining());
@@ -110,18 +121,22 @@ pub(super) async fn belief_counts_from_before_the_request(fixture: Fixture) {
 
 /// After a suspend a guard knows at once that its lease has passed, and `lost()` is ready at its next poll.
 pub(super) async fn a_suspend_is_noticed_at_once(fixture: Fixture) {
-    let (client, name) = (fixture.client().await, fixture.name("suspend"));
-    let guard = take(&client.lock(&name)).await;
+    let (client, names) = (fixture.client().await, [fixture.name("checked"), fixture.name("polled")]);
+    // Each is asked in one way only: asking one way must not help the other.
+    let (checked, polled) = (take(&client.lock(&names[0])).await, take(&client.lock(&names[1])).await);
     {
-        let mut lost = std::pin::pin!(guard.lost());
+        let mut lost = std::pin::pin!(polled.lost());
         assert!(cut_after(1, Polls::Woken, lost.as_mut()).await.is_none());
         fixture.time().suspend(Duration::from_secs(31));
-        assert_lost(&guard, &Loss::Expired);
+        assert_lost(&checked, &Loss::Expired);
         assert_eq!(cut_after(1, Polls::Woken, lost.as_mut()).await, Some(Loss::Expired));
     }
-    assert_eq!(cut_after(1, Polls::Woken, guard.lost()).await, Some(Loss::Expired));
-    assert_eq!(refusal(guard.release().await).kind(), ErrorKind::Lost);
-    settled(&client, &name).await;
+    assert_eq!(cut_after(1, Polls::Woken, checked.lost()).await, Some(Loss::Expired));
+    for guard in [checked, polled] {
+        assert_eq!(refusal(guard.release().await).kind(), ErrorKind::Lost);
+    }
+    settled(&client, &names[0]).await;
+    settled(&client, &names[1]).await;
 }
 
 /// A suspend shorter than the lease loses nothing.

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::{
     Fixture,
     loss::assert_lost,
-    probe::{ghost, is_free, joined, permits, refusal, settled, take, until_waiting},
+    probe::{Stopwatch, ghost, is_free, joined, permits, refusal, settled, take, until_waiting},
 };
 
 /// The holder is told, those who wait are woken, and what the old holder does later touches nobody.
@@ -20,8 +20,10 @@ pub(super) async fn a_broken_lock_is_told_and_passes_on(fixture: Fixture) {
     let mut waiting = JoinSet::new();
     waiting.spawn(async move { waits.acquire().await.unwrap() });
     until_waiting(&operator, &name, 1).await;
+    let watch = Stopwatch::start(&fixture);
     assert_eq!(operator.break_hold(&name, guard.id(), "it hangs").await.unwrap(), BreakOutcome::Broken);
     let next = joined(waiting).await.pop().unwrap();
+    watch.was_prompt();
     assert!(next.fence() > guard.fence() + 1, "the fence moved on by the break itself, too");
     let loss = guard.lost().await;
     let Loss::Broken(broken) = &loss else { panic!("{loss:?}") };
@@ -98,9 +100,9 @@ pub(super) async fn one_reader_is_broken_and_the_others_go_on(fixture: Fixture) 
 /// The permits of a broken holder come back at once, also when it is long dead.
 pub(super) async fn broken_permits_come_back_at_once(fixture: Fixture) {
     let (client, name) = (fixture.client().await, fixture.name("permits"));
-    let (dead, _) = ghost(&fixture, &name, permits(2, 2), std::time::Duration::from_secs(3600)).await;
+    let dead = ghost(&fixture, &name, permits(2, 2), std::time::Duration::from_secs(3600)).await;
     assert!(!is_free(&client.semaphore(&name, 2).permits(1)).await);
-    assert_eq!(client.break_hold(&name, dead, "dead").await.unwrap(), BreakOutcome::Broken);
+    assert_eq!(client.break_hold(&name, dead.id, "dead").await.unwrap(), BreakOutcome::Broken);
     assert!(is_free(&client.semaphore(&name, 2).permits(2)).await);
 }
 

@@ -1,26 +1,66 @@
 //! Dropping any future at any point is safe: nothing of it is left behind.
 //!
-//! Each case drops a future after one poll, after two, and so on until it completes, polled as an executor polls and
-//! polled between any two steps of anybody else; without contention, with a holder that stays, and with one that
-//! leaves meanwhile.
+//! Each case drops a future after no poll, after one, and so on until it completes: polled as an executor polls and
+//! polled between any two steps of anybody else; on a store that answers at once and on one that takes its time, so that
+//! requests are under way when their caller goes; without contention, with a holder that stays, and with one that leaves
+//! meanwhile.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use leasehold_core::{Client, Lock, Owner, Result};
 use tokio::task::yield_now;
 
 use super::{
     Fixture,
-    probe::{Polls, cut_after, is_free, next_cut, refusal, settled, take},
+    probe::{Polls, cut_after, is_free, refusal, settled, state, take, waiters},
 };
+use crate::scripted::{Fault, Script, Verb};
 
 /// So many polls of an eager future are enough: in paused time a future that is polled all the time never sees its limit
 /// come, because time passes only when everybody waits.
 const ENOUGH: usize = 300;
 
+/// How the store of a case answers, and how its futures are polled.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    polls: Polls,
+    answers: Fault,
+}
+
+/// Every manner, the simplest first.
+const MANNERS: [Manner; 4] = [
+    Manner { polls: Polls::Woken, answers: Fault::Ok },
+    Manner { polls: Polls::Eager, answers: Fault::Ok },
+    Manner { polls: Polls::Woken, answers: Fault::Slow(Duration::from_millis(2)) },
+    Manner { polls: Polls::Eager, answers: Fault::Slow(Duration::from_millis(2)) },
+];
+
+impl Manner {
+    fn play(self, script: &Script) {
+        for verb in [Verb::Attempt, Verb::Release, Verb::Recount, Verb::Renew, Verb::Latch] {
+            script.always(verb, self.answers);
+        }
+    }
+
+    /// Drops what `begin` begins after every number of polls; `look` looks for what was left behind, each time.
+    async fn sweep<T>(self, begin: impl AsyncFn() -> T, look: impl AsyncFn(usize, Option<T>)) {
+        let mut count = 0;
+        loop {
+            let ended = cut_after(count, self.polls, begin()).await;
+            let is_done = ended.is_some();
+            look(count, ended).await;
+            if is_done || (self.polls == Polls::Eager && count > ENOUGH) {
+                return;
+            }
+            count += 1 + count / 16;
+        }
+    }
+}
+
 /// Somebody else who stands in the way, and what is asked for beside it.
 struct Contest {
     client: Client,
+    script: Script,
     other: Client,
     names: Vec<String>,
     /// What the other holds while it stands in the way.
@@ -29,60 +69,53 @@ struct Contest {
 
 impl Contest {
     async fn new(fixture: &Fixture, obstacle: impl Fn(&Client, &str) -> Lock) -> Self {
-        let (client, other) = (fixture.client().await, fixture.client().await);
+        let script = Script::new();
+        let (client, other) = (fixture.scripted(&script).await, fixture.client().await);
         let names = ["a", "b", "c"].map(|what| fixture.name(what)).to_vec();
         let obstacle = obstacle(&other, &names[1]);
-        Self { client, other, names, obstacle }
+        Self { client, script, other, names, obstacle }
     }
 
-    /// Asks and drops after every number of polls. `ask` must give up by itself while the obstacle stays.
+    /// Asks and drops in every manner. `ask` must give up by itself while the obstacle stays.
     async fn run<G: Debug>(&self, ask: impl AsyncFn(&Self) -> Result<Option<G>>) {
-        for polls in [Polls::Woken, Polls::Eager] {
-            self.uncontended(polls, &ask).await;
-            self.with_a_holder_that_stays(polls, &ask).await;
-            self.with_a_holder_that_leaves(polls, &ask).await;
+        for manner in MANNERS {
+            manner.play(&self.script);
+            self.uncontended(manner, &ask).await;
+            self.with_a_holder_that_stays(manner, &ask).await;
+            self.with_a_holder_that_leaves(manner, &ask).await;
         }
     }
 
-    async fn uncontended<G: Debug>(&self, polls: Polls, ask: &impl AsyncFn(&Self) -> Result<Option<G>>) {
-        let mut count = 0;
-        while cut_after(count, polls, ask(self)).await.transpose().unwrap().is_none() {
+    async fn uncontended<G: Debug>(&self, manner: Manner, ask: &impl AsyncFn(&Self) -> Result<Option<G>>) {
+        let look = async |_, asked: Option<Result<Option<G>>>| {
+            assert!(asked.transpose().unwrap().is_none_or(|answer| answer.is_some()), "nobody else is there");
             self.nothing_is_left().await;
-            count = next_cut(count);
-        }
-        self.nothing_is_left().await;
+        };
+        manner.sweep(async || ask(self).await, look).await;
     }
 
     async fn with_a_holder_that_stays<G: Debug>(
         &self,
-        polls: Polls,
+        manner: Manner,
         ask: &impl AsyncFn(&Self) -> Result<Option<G>>,
     ) {
         let holder = take(&self.obstacle).await;
-        let mut count = 0;
-        loop {
-            let asked = cut_after(count, polls, ask(self)).await;
+        let look = async |count, asked: Option<Result<Option<G>>>| {
+            assert!(asked.transpose().unwrap().is_none_or(|answer| answer.is_none()), "somebody else has it");
             self.client.idle().await;
             let stats = self.client.stats();
             assert_eq!((stats.held, stats.waiting, stats.tidying), (0, 0, 0), "after {count} polls");
-            let found = super::probe::state(&self.other, &self.names[1]).await;
+            let found = state(&self.other, &self.names[1]).await;
             assert!(found.waiters.is_empty(), "left in line after {count} polls: {:?}", found.waiters);
-            if let Some(answer) = asked {
-                assert!(answer.unwrap().is_none(), "somebody else has it");
-                break;
-            }
-            count = next_cut(count);
-            if polls == Polls::Eager && count > ENOUGH {
-                break;
-            }
-        }
+        };
+        manner.sweep(async || ask(self).await, look).await;
         holder.release().await.unwrap();
         self.nothing_is_left().await;
     }
 
     async fn with_a_holder_that_leaves<G: Debug>(
         &self,
-        polls: Polls,
+        manner: Manner,
         ask: &impl AsyncFn(&Self) -> Result<Option<G>>,
     ) {
         let mut count = 0;
@@ -94,14 +127,14 @@ impl Contest {
                 }
                 holder.release().await.unwrap();
             };
-            let (asked, ()) = tokio::join!(cut_after(count, polls, ask(self)), leaves);
-            let done = asked.is_some();
+            let (asked, ()) = tokio::join!(cut_after(count, manner.polls, ask(self)), leaves);
+            let is_done = asked.is_some();
             drop(asked);
             self.nothing_is_left().await;
-            if done {
+            if is_done || (manner.polls == Polls::Eager && count > ENOUGH) {
                 return;
             }
-            count = next_cut(count);
+            count += 1 + count / 16;
         }
     }
 
@@ -187,78 +220,87 @@ pub(super) async fn acquiring_a_ticket(fixture: Fixture) {
 
 /// Waiting for a latch.
 pub(super) async fn waiting_for_a_latch(fixture: Fixture) {
-    let (client, name) = (fixture.client().await, fixture.name("latch"));
+    let script = Script::new();
+    let (client, name) = (fixture.scripted(&script).await, fixture.name("latch"));
     client.latch(&name).arm(1).await.unwrap();
-    for polls in [Polls::Woken, Polls::Eager] {
-        let mut count = 0;
-        while cut_after(count, polls, client.latch(&name).wait_for("25ms")).await.is_none() {
+    for manner in MANNERS {
+        manner.play(&script);
+        let look = async |count, waited: Option<Result<bool>>| {
+            assert!(waited.transpose().unwrap().is_none_or(|opened| !opened), "it is still armed");
             client.idle().await;
-            assert_eq!(super::probe::waiters(&client, &name).await, 0, "after {count} polls");
-            count = next_cut(count);
-            if polls == Polls::Eager && count > ENOUGH {
-                break;
-            }
-        }
+            assert_eq!(waiters(&client, &name).await, 0, "after {count} polls");
+            assert_eq!(client.stats().waiting, 0, "after {count} polls");
+        };
+        manner.sweep(async || client.latch(&name).wait_for("25ms").await, look).await;
     }
+    script.heal();
     client.latch(&name).count_down().await.unwrap();
     settled(&client, &name).await;
 }
 
 /// A release goes on when its future is dropped.
 pub(super) async fn releasing(fixture: Fixture) {
-    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("release"));
-    for polls in [Polls::Woken, Polls::Eager] {
+    let script = Script::new();
+    let (client, other, name) =
+        (fixture.scripted(&script).await, fixture.client().await, fixture.name("release"));
+    for manner in MANNERS {
+        manner.play(&script);
         let mut count = 0;
         loop {
             let guard = take(&client.lock(&name)).await;
-            let released = cut_after(count, polls, guard.release()).await;
+            let released = cut_after(count, manner.polls, guard.release()).await;
             settled(&client, &name).await;
             assert!(is_free(&other.lock(&name)).await);
             if let Some(released) = released {
                 released.unwrap();
                 break;
             }
-            count = next_cut(count);
+            if manner.polls == Polls::Eager && count > ENOUGH {
+                break;
+            }
+            count += 1 + count / 16;
         }
     }
 }
 
 /// A guard whose extension was dropped on the way is as good as before.
 pub(super) async fn extending(fixture: Fixture) {
-    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("extend"));
+    let script = Script::new();
+    let (client, other, name) =
+        (fixture.scripted(&script).await, fixture.client().await, fixture.name("extend"));
     let guard = take(&client.lock(&name)).await;
-    for polls in [Polls::Woken, Polls::Eager] {
-        let mut count = 0;
-        while cut_after(count, polls, guard.extend("40s")).await.transpose().unwrap().is_none() {
+    for manner in MANNERS {
+        manner.play(&script);
+        let look = async |_, extended: Option<Result<()>>| {
+            extended.transpose().unwrap();
             client.idle().await;
             guard.check().unwrap();
             assert!(!is_free(&other.lock(&name)).await);
-            count = next_cut(count);
-        }
+        };
+        manner.sweep(async || guard.extend("40s").await, look).await;
     }
+    script.heal();
     guard.release().await.unwrap();
     settled(&client, &name).await;
 }
 
 /// Entering again and dropping on the way leaves the lock as often held as there are guards.
 pub(super) async fn entering_again(fixture: Fixture) {
-    let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("reenter"));
+    let script = Script::new();
+    let (client, other, name) =
+        (fixture.scripted(&script).await, fixture.client().await, fixture.name("reenter"));
     let me = Owner::new();
     let outer = take(&client.lock(&name).owner(&me)).await;
-    for polls in [Polls::Woken, Polls::Eager] {
-        let mut count = 0;
-        while cut_after(count, polls, client.lock(&name).owner(&me).acquire())
-            .await
-            .transpose()
-            .unwrap()
-            .is_none()
-        {
+    for manner in MANNERS {
+        manner.play(&script);
+        let look = async |count, entered: Option<Result<_>>| {
+            drop(entered.transpose().unwrap());
             client.idle().await;
-            assert_eq!(super::probe::state(&other, &name).await.holders[0].count, 1, "after {count} polls");
-            count = next_cut(count);
-        }
-        client.idle().await;
+            assert_eq!(state(&other, &name).await.holders[0].count, 1, "after {count} polls");
+        };
+        manner.sweep(async || client.lock(&name).owner(&me).acquire().await, look).await;
     }
+    script.heal();
     outer.check().unwrap();
     outer.release().await.unwrap();
     settled(&client, &name).await;
@@ -266,23 +308,24 @@ pub(super) async fn entering_again(fixture: Fixture) {
 
 /// A scope that is dropped drops its work and releases its lock.
 pub(super) async fn working_in_a_scope(fixture: Fixture) {
-    let (client, name) = (fixture.client().await, fixture.name("scope"));
-    let lock = client.lock(&name);
-    for polls in [Polls::Woken, Polls::Eager] {
-        let mut count = 0;
-        let work = async || {
-            lock.scope(async |held| {
-                yield_now().await;
-                held.check()
-            })
-            .await
-        };
-        while cut_after(count, polls, work()).await.transpose().unwrap().is_none() {
+    let script = Script::new();
+    let (client, name) = (fixture.scripted(&script).await, fixture.name("scope"));
+    let report = client.lock(&name);
+    let work = async || {
+        let worked = report.scope(async |held| {
+            yield_now().await;
+            held.check()
+        });
+        worked.await
+    };
+    for manner in MANNERS {
+        manner.play(&script);
+        let look = async |_, worked: Option<Result<()>>| {
+            worked.transpose().unwrap();
             settled(&client, &name).await;
-            count = next_cut(count);
-        }
+        };
+        manner.sweep(&work, look).await;
     }
-    settled(&client, &name).await;
 }
 
 /// A loop that loses against a time-out again and again leaves nothing in line.
@@ -291,11 +334,11 @@ pub(super) async fn losing_a_race_a_hundred_times(fixture: Fixture) {
     let holder = take(&other.lock(&name)).await;
     for round in 0..100 {
         let lock = client.lock(&name);
-        let race = tokio::time::timeout(std::time::Duration::from_micros(round * 40), lock.acquire());
+        let race = tokio::time::timeout(Duration::from_micros(round * 40), lock.acquire());
         assert!(race.await.is_err(), "somebody else has it");
     }
     client.idle().await;
-    assert_eq!(super::probe::waiters(&other, &name).await, 0);
+    assert_eq!(waiters(&other, &name).await, 0);
     assert_eq!(client.stats().waiting, 0);
     let error = refusal(client.lock(&name).wait("5ms").acquire().await);
     assert!(error.busy().is_some());

@@ -12,7 +12,7 @@ use leasehold_core::{
 
 use super::{
     Fixture,
-    probe::{Polls, cut_after, permits, refusal, spec},
+    probe::{Polls, cut_after, eventually, permits, refusal, spec},
 };
 use crate::scripted::{Fault, Script, Verb};
 
@@ -221,18 +221,16 @@ pub(super) async fn a_release_removes_what_arrived_late(fixture: Fixture) {
 pub(super) async fn a_grant_ends_by_the_stores_clock(fixture: Fixture) {
     let (backend, name) = (fixture.backend(&Script::new()).await, fixture.name("clock"));
     let brief = fixture.brief().await;
-    let mut claim = backend.claim(spec(&name, Mode::Exclusive, brief));
+    let asked = spec(&name, Mode::Exclusive, brief);
+    let mut claim = backend.claim(asked.clone());
     let first = granted(&mut claim).await;
     assert!(first.granted <= brief && !first.granted.is_zero());
     let mut next = backend.claim(spec(&name, Mode::Exclusive, LEASE));
     let busy = refused(&mut next).await;
     assert!(busy.holders[0].remaining <= brief && busy.retry_after.is_some(), "{busy:?}");
-    super::probe::eventually(async || seen(&*backend, &name).await.is_none()).await;
+    eventually(async || seen(&*backend, &name).await.is_none_or(|state| state.holders.is_empty())).await;
     assert!(granted(&mut next).await.fence > first.fence);
-    assert_eq!(
-        renewed(&*backend, &name, &[&spec(&name, Mode::Exclusive, brief).id]).await,
-        [Renewal::Lost(None)]
-    );
+    assert_eq!(renewed(&*backend, &name, &[&asked.id]).await, [Renewal::Lost(None)]);
     released(&mut next).await;
 }
 
@@ -301,6 +299,7 @@ pub(super) async fn a_count_is_written_absolutely(fixture: Fixture) {
     let mut stranger = backend.claim(spec(&name, Mode::Exclusive, LEASE));
     refused(&mut stranger).await;
     assert_eq!(stranger.recount(Holds { exclusive: 2, shared: 0 }).await.unwrap(), Renewal::Lost(None));
+    let _: Release = stranger.release().await.unwrap();
     released(&mut claim).await;
     assert_eq!(claim.recount(Holds { exclusive: 2, shared: 0 }).await.unwrap(), Renewal::Lost(None));
     assert!(seen(&*backend, &name).await.is_none());

@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
     Fixture,
-    probe::{joined, settled, spec, take, until_waiting},
+    probe::{Stopwatch, joined, settled, spec, take, until_waiting},
 };
 use crate::scripted::Script;
 
@@ -54,8 +54,10 @@ pub(super) async fn ten_are_served_in_the_order_they_came(fixture: Fixture) {
     for number in 0..10 {
         stand(&mut tasks, &clients[number % 2], &name, (number, number), &served).await;
     }
+    let watch = Stopwatch::start(&fixture);
     holder.release().await.unwrap();
     joined(tasks).await;
+    watch.was_prompt();
     assert_eq!(served.order(), (0..10).collect::<Vec<_>>());
     settled(&clients[0], &name).await;
     settled(&clients[1], &name).await;

@@ -23,10 +23,8 @@ pub(super) async fn fences_grow_whatever_ends_a_hold(fixture: Fixture) {
     grown(dropped.fence());
     drop(dropped);
 
-    let (_, expired) = {
-        client.idle().await;
-        ghost(&fixture, &name, Mode::Exclusive, fixture.brief().await).await
-    };
+    client.idle().await;
+    let expired = ghost(&fixture, &name, Mode::Exclusive, fixture.brief().await).await;
     grown(expired.fence);
 
     let broken = client.lock(&name).acquire().await.unwrap();
@@ -68,7 +66,7 @@ pub(super) async fn readers_have_fences_of_their_own(fixture: Fixture) {
 pub(super) async fn permits_have_fences_of_their_own(fixture: Fixture) {
     let (client, name) = (fixture.client().await, fixture.name("permits"));
     let one = take(&client.semaphore(&name, 3).permits(1)).await;
-    let (_, dead) = ghost(&fixture, &name, permits(2, 3), fixture.brief().await).await;
+    let dead = ghost(&fixture, &name, permits(2, 3), fixture.brief().await).await;
     let two = client.semaphore(&name, 3).permits(2).acquire().await.unwrap();
     let fences = [one.fence(), dead.fence, two.fence()];
     assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Fixture,
-    probe::{joined, settled, state, until_waiting},
+    probe::{Stopwatch, joined, settled, state, until_waiting},
 };
 use crate::scripted::{Fault, Script, Verb};
 
@@ -45,8 +45,10 @@ pub(super) async fn the_last_count_wakes_all_who_wait(fixture: Fixture) {
     client.latch(&name).count_down().await.unwrap();
     assert!(!client.latch(&name).wait_for("20ms").await.unwrap(), "one count is left");
     assert!(waiting.try_join_next().is_none());
+    let watch = Stopwatch::start(&fixture);
     other.latch(&name).count_down().await.unwrap();
     joined(waiting).await;
+    watch.was_prompt();
     assert!(client.latch(&name).wait_for("20ms").await.unwrap());
     settled(&client, &name).await;
     settled(&other, &name).await;

@@ -24,8 +24,13 @@ pub(super) async fn leases_beyond_reason_are_refused(fixture: Fixture) {
     let (client, name) = (fixture.scripted(&script).await, fixture.name("ttl"));
     let can = client.info().capabilities;
     let nanosecond = Duration::from_nanos(1);
-    for ttl in [Duration::ZERO, nanosecond, can.min_ttl.saturating_sub(nanosecond), can.max_ttl + nanosecond, Duration::MAX]
-    {
+    for ttl in [
+        Duration::ZERO,
+        nanosecond,
+        can.min_ttl.saturating_sub(nanosecond),
+        can.max_ttl + nanosecond,
+        Duration::MAX,
+    ] {
         is_refused(client.lock(&name).ttl(ttl)).await;
     }
     for text in

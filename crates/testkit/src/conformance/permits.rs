@@ -5,7 +5,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use super::{
     Fixture,
-    probe::{ghost, is_free, joined, permits, refusal, settled, state, take, until_waiting},
+    probe::{Stopwatch, ghost, is_free, joined, permits, refusal, settled, state, take, until_waiting},
 };
 use crate::{
     history::{Act, Mode, Recorder, check},
@@ -53,11 +53,13 @@ pub(super) async fn a_waiter_for_several_is_woken_when_enough_are_back(fixture: 
     let mut waiting = JoinSet::new();
     waiting.spawn(async move { lock.acquire().await.unwrap() });
     until_waiting(&client, &name, 1).await;
+    let watch = Stopwatch::start(&fixture);
     for (back, guard) in taken.into_iter().enumerate() {
         assert!(back >= 3 || waiting.try_join_next().is_none(), "{back} are back");
         guard.release().await.unwrap();
     }
     joined(waiting).await.pop().unwrap().release().await.unwrap();
+    watch.was_prompt();
     settled(&other, &name).await;
 }
 
@@ -65,10 +67,10 @@ pub(super) async fn a_waiter_for_several_is_woken_when_enough_are_back(fixture: 
 pub(super) async fn a_dead_holders_permits_come_back(fixture: Fixture) {
     let (client, name) = (fixture.client().await, fixture.name("dead"));
     let living = take(&client.semaphore(&name, 3).permits(1)).await;
-    let (_, grant) = ghost(&fixture, &name, permits(2, 3), fixture.brief().await).await;
+    let dead = ghost(&fixture, &name, permits(2, 3), fixture.brief().await).await;
     assert!(!is_free(&client.semaphore(&name, 3).permits(1)).await);
     let guard = client.semaphore(&name, 3).permits(2).acquire().await.unwrap();
-    assert!(guard.fence() > grant.fence);
+    assert!(guard.fence() > dead.fence);
     living.check().unwrap();
     assert!(!is_free(&client.semaphore(&name, 3).permits(1)).await, "no more came back than had been out");
     guard.release().await.unwrap();

@@ -161,7 +161,7 @@ pub(super) async fn list_is_of_the_clients_own_names(fixture: Fixture) {
 /// The dead are not shown once their lease is over.
 pub(super) async fn the_dead_are_not_shown(fixture: Fixture) {
     let (client, name) = (fixture.client().await, fixture.name("dead"));
-    super::probe::ghost(&fixture, &name, Mode::Exclusive, fixture.brief().await).await;
+    let _dead = super::probe::ghost(&fixture, &name, Mode::Exclusive, fixture.brief().await).await;
     assert_eq!(state(&client, &name).await.holders.len(), 1);
     super::probe::eventually(async || client.inspect(&name).await.unwrap().is_none()).await;
     assert!(listed(&client, &name, 10).await.is_empty());

@@ -15,7 +15,8 @@ use std::{
 
 use leasehold_core::{
     ClaimId, Client, ClientId, Error, Guard, Key, Lock, Outcome, Result, Who,
-    backend::{Attempt, Busy, ClaimSpec, Grant, Life, LockState, Mode, Shape},
+    backend::{Attempt, Backend, Busy, ClaimSpec, Life, LockState, Mode, Shape},
+    time::Instant,
 };
 use tokio::task::JoinSet;
 
@@ -67,8 +68,34 @@ pub(super) async fn until_waiting(client: &Client, name: &str, count: usize) {
 
 /// Completes when something is so. The watchdog ends it if that never comes.
 pub(super) async fn eventually(is_so: impl AsyncFn() -> bool) {
+    let mut pause = Duration::from_millis(1);
     while !is_so().await {
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// Measures that those who wait are woken, and do not find out by looking again.
+pub(super) struct Stopwatch<'a> {
+    fixture: &'a Fixture,
+    start: Instant,
+}
+
+impl<'a> Stopwatch<'a> {
+    pub(super) fn start(fixture: &'a Fixture) -> Self {
+        Self { fixture, start: fixture.time().now() }
+    }
+
+    /// Virtual time passes only while everybody waits, so a wake-up that is lost costs a whole polling pause and one
+    /// that comes costs nothing. On a real clock nothing can be said.
+    #[track_caller]
+    pub(super) fn was_prompt(self) {
+        let passed = self.start.until(self.fixture.time().now());
+        let tells = self.fixture.is_virtual() && self.fixture.has_bell();
+        assert!(
+            !tells || passed < Duration::from_secs(1),
+            "{passed:?} of waiting for what had happened already"
+        );
     }
 }
 
@@ -113,17 +140,21 @@ pub(super) async fn cut_after<F: Future>(count: usize, polls: Polls, future: F) 
     .await
 }
 
-/// The next number of polls to cut after: every one, and once there are many, every few.
-pub(super) fn next_cut(count: usize) -> usize {
-    count + 1 + count / 16
+/// An acquisition made at the store itself: nobody renews or releases it.
+#[derive(Debug)]
+pub(super) struct Ghost {
+    pub(super) id: ClaimId,
+    pub(super) fence: u64,
+    /// Kept open: the lease alone is to end the acquisition, also where a store notices that a session has died.
+    _session: Arc<dyn Backend>,
 }
 
-/// An acquisition made at the store itself, for whoever no longer lives: nobody renews or releases it.
-pub(super) async fn ghost(fixture: &Fixture, name: &str, mode: Mode, ttl: Duration) -> (ClaimId, Grant) {
-    let backend = fixture.backend(&Script::new()).await;
+/// Takes a name for nobody.
+pub(super) async fn ghost(fixture: &Fixture, name: &str, mode: Mode, ttl: Duration) -> Ghost {
+    let session = fixture.backend(&Script::new()).await;
     let spec = spec(name, mode, ttl);
-    match backend.claim(spec.clone()).attempt().await.unwrap() {
-        Attempt::Granted(grant) => (spec.id, grant),
+    match session.claim(spec.clone()).attempt().await.unwrap() {
+        Attempt::Granted(grant) => Ghost { id: spec.id, fence: grant.fence, _session: session },
         Attempt::Busy(busy) => panic!("{name:?} was not to be had: {busy}"),
     }
 }

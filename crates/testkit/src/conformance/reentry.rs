@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Fixture,
-    probe::{is_free, joined, refusal, settled, state, take, until_waiting},
+    probe::{Stopwatch, is_free, joined, refusal, settled, state, take, until_waiting},
 };
 use crate::scripted::Script;
 
@@ -84,8 +84,10 @@ pub(super) async fn a_writer_may_become_a_reader(fixture: Fixture) {
     let mut waiting = JoinSet::new();
     waiting.spawn(async move { waits.acquire().await.unwrap() });
     until_waiting(&client, &name, 1).await;
+    let watch = Stopwatch::start(&fixture);
     writer.release().await.unwrap();
     joined(waiting).await.pop().unwrap().release().await.unwrap();
+    watch.was_prompt();
     assert!(!is_free(&other.rwlock(&name).write()).await, "it is still read");
     reader.check().unwrap();
     reader.release().await.unwrap();

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     Fixture,
-    probe::{is_free, joined, settled, take, until_waiting},
+    probe::{Stopwatch, is_free, joined, settled, take, until_waiting},
 };
 use crate::history::{Act, Mode, Recorder, check};
 
@@ -42,11 +42,13 @@ pub(super) async fn a_waiting_writer_gets_in_after_the_last_reader(fixture: Fixt
     let mut waiting = JoinSet::new();
     waiting.spawn(async move { writer.acquire().await.unwrap() });
     until_waiting(&client, &name, 1).await;
+    let watch = Stopwatch::start(&fixture);
     for reader in readers {
         assert!(waiting.try_join_next().is_none());
         reader.release().await.unwrap();
     }
     joined(waiting).await.pop().unwrap().release().await.unwrap();
+    watch.was_prompt();
     settled(&other, &name).await;
 }
 
@@ -66,8 +68,10 @@ pub(super) async fn waiting_readers_get_in_together(fixture: Fixture) {
         });
     }
     until_waiting(&client, &name, 5).await;
+    let watch = Stopwatch::start(&fixture);
     writer.release().await.unwrap();
     joined(readers).await;
+    watch.was_prompt();
     settled(&other, &name).await;
 }
 

@@ -58,7 +58,7 @@ impl Stage<'_> {
     /// Nothing may take longer. In paused time a case that waits for what never comes arrives here at once.
     async fn watched(&self, running: impl Future<Output = ()>) {
         let limit = match self.time {
-            Time::Paused => Duration::from_secs(6 * 3600),
+            Time::Paused => Duration::from_secs(2 * 3600),
             Time::Real => Duration::from_secs(60),
         };
         assert!(tokio::time::timeout(limit, running).await.is_ok(), "the case did not end within {limit:?}");

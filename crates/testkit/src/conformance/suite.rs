@@ -82,7 +82,7 @@ macro_rules! suite {
 ///
 /// The second word says whose time the store is on: `paused` for the test's, `real` for the machine's. The last part is
 /// an async expression that gives a [`Fixture`](crate::conformance::Fixture). See the
-/// [module](crate::conformance) for an example.
+/// [module](mod@crate::conformance) for an example.
 #[macro_export]
 macro_rules! conformance {
     ($name:ident, $time:ident, $make:expr) => {

@@ -1,0 +1,273 @@
+//! One contender on Redis: every mode and shape, by one script per step.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Error, Operation, Result,
+    backend::{Attempt, Busy, Claim, ClaimSpec, Grant, Holds, Mode, Release, Renewal, Shape},
+};
+use redis::{Cmd, Value};
+
+use crate::{
+    answer::{self, Tried, millis},
+    bell::Bell,
+    config::Layout,
+    connect::Node,
+    error::{Fault, conflict},
+    names, people, permit, presence,
+    scripts::{self, Script},
+    store::Shared,
+};
+
+/// How long a release after a lost answer keeps a request that is still on its way from doing anything.
+const BARRIER: u64 = 120_000;
+
+/// One contender.
+#[derive(Debug)]
+pub(crate) struct RedisClaim {
+    store: Arc<Shared>,
+    spec: Arc<ClaimSpec>,
+    id: String,
+    form: Form,
+    bell: Option<Bell>,
+    /// It has begun to wait: from then on a fair claim stands in line.
+    waits: bool,
+    trace: Trace,
+    /// The count was written once: what there is may have another shape by now.
+    recounted: bool,
+}
+
+/// How a claim looks in Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Lock,
+    Write,
+    Fenced,
+    Plain,
+    Read,
+    Permits,
+    Open,
+}
+
+/// What of this claim may be in Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trace {
+    None,
+    Entry,
+    /// The answer to an attempt was lost: the attempt may even arrive after our release.
+    Unknown,
+}
+
+impl RedisClaim {
+    pub(crate) fn new(store: Arc<Shared>, spec: Arc<ClaimSpec>) -> Self {
+        let form = Form::of(&spec, store.layout);
+        let id = spec.id.to_string();
+        Self { store, spec, id, form, bell: None, waits: false, trace: Trace::None, recounted: false }
+    }
+
+    fn name(&self) -> &str {
+        self.spec.key.full()
+    }
+
+    fn node(&self) -> Arc<Node> {
+        self.store.topology.node(self.name())
+    }
+
+    async fn run(&self, script: &Script, fill: impl Fn(&mut Cmd)) -> Result<Value, Fault> {
+        let (node, name) = (self.node(), self.name());
+        let filled = |command: &mut Cmd| {
+            command.arg(1).arg(name);
+            fill(command);
+        };
+        node.wire.run(script, filled).await
+    }
+
+    async fn ask(&self) -> Result<Value, Fault> {
+        let spec = &self.spec;
+        let verb = self.store.topology.verb();
+        let lease = spec.ttl.as_millis().max(1) as u64;
+        let line = match (spec.fair, self.waits) {
+            (false, _) => "",
+            (true, false) => "try",
+            (true, true) => "stand",
+        };
+        let told = u8::from(self.waits && self.store.presence.is_told(spec.id));
+        let label = spec.label.as_deref().unwrap_or("");
+        let common = |command: &mut Cmd| {
+            command.arg(&self.id).arg(lease).arg(line).arg(told).arg(label).arg(verb);
+        };
+        match (self.form, spec.mode) {
+            (Form::Open, _) => self.run(&scripts::LATCH, |command| drop(command.arg("read").arg("").arg(verb))).await,
+            (Form::Read, _) => self.run(&scripts::SHARE, common).await,
+            (Form::Permits, Mode::Permits { take, of }) => {
+                let permits = permit::permits(spec.id, take.get());
+                self.run(&scripts::PERMITS, |command| {
+                    common(command);
+                    command.arg(of.get()).arg(&permits);
+                })
+                .await
+            }
+            (form, _) => {
+                self.run(&scripts::LOCK, |command| {
+                    command.arg(&self.id).arg(lease).arg(form.word()).arg(line).arg(told).arg(label);
+                })
+                .await
+            }
+        }
+    }
+
+    async fn understand(&self, value: Value) -> Result<Attempt> {
+        let ttl = self.spec.ttl;
+        if self.form == Form::Open {
+            return match answer::count(&value)? {
+                Ok(0) => Ok(Attempt::Granted(Grant { fence: 0, granted: ttl })),
+                Ok(_) => Ok(Attempt::Busy(Busy::default())),
+                Err((kind, number)) => Err(self.conflict(&kind, number)),
+            };
+        }
+        match Tried::read(&value)? {
+            Tried::Granted { fence } => Ok(Attempt::Granted(Grant { fence, granted: ttl })),
+            Tried::Held { fence, left } => Ok(Attempt::Granted(Grant { fence, granted: left.min(ttl) })),
+            Tried::Withdrawn => Ok(Attempt::Busy(Busy::default())),
+            Tried::Other { kind, number } => Err(self.conflict(&kind, number)),
+            Tried::Busy { left, place, waiters, scene } => {
+                let mut busy = Busy::default();
+                busy.holders =
+                    people::holders(&self.store.presence, &*self.store.topology, &scene).await;
+                busy.place = Some(place).filter(|place| *place > 0);
+                busy.waiters = waiters;
+                busy.retry_after = Some(millis(left));
+                Ok(Attempt::Busy(busy))
+            }
+        }
+    }
+
+    fn conflict(&self, kind: &str, number: i64) -> Error {
+        let wanted = match self.spec.mode {
+            Mode::Permits { of, .. } => format!("a semaphore of {of} permits"),
+            Mode::Open => "a latch".to_owned(),
+            _ if self.form == Form::Plain => "a plain lock".to_owned(),
+            _ => "a lock".to_owned(),
+        };
+        conflict(Operation::Acquire, kind, number, &wanted)
+    }
+
+    /// Where wake-ups for this claim are told: whatever kind of lock frees the name, here or in Java.
+    fn channels(&self) -> Vec<String> {
+        let name = self.name();
+        let mut channels = match self.form {
+            Form::Permits => vec![names::semaphore_channel(name)],
+            Form::Open => vec![names::latch_channel(name)],
+            Form::Plain => vec![names::lock_channel(name)],
+            _ => vec![names::lock_channel(name), names::rwlock_channel(name)],
+        };
+        if self.spec.fair {
+            channels.push(names::head_channel(name, &self.id));
+        }
+        channels
+    }
+}
+
+#[async_trait]
+impl Claim for RedisClaim {
+    async fn attempt(&mut self) -> Result<Attempt> {
+        if let Mode::Permits { take, .. } = self.spec.mode
+            && take.get() > permit::MOST
+        {
+            let message = format!("Redis gives at most {} permits at once; take fewer", permit::MOST);
+            return Err(Error::config(Operation::Acquire, message));
+        }
+        self.store.presence.introduce(&*self.store.topology, &self.spec);
+        let before = std::mem::replace(&mut self.trace, Trace::Unknown);
+        let answer = self.ask().await;
+        let is_unknown = matches!(answer, Err(Fault::Unknown(_)));
+        self.trace = if is_unknown || before == Trace::Unknown { Trace::Unknown } else { before };
+        let attempt = self.understand(answer.map_err(|fault| fault.into_error(Operation::Acquire))?).await?;
+        let leaves_trace = matches!(attempt, Attempt::Granted(_)) || (self.spec.fair && self.waits);
+        if leaves_trace && self.trace == Trace::None && self.form != Form::Open {
+            self.trace = Trace::Entry;
+        }
+        Ok(attempt)
+    }
+
+    async fn changed(&mut self) -> Result<()> {
+        self.waits = true;
+        if self.bell.is_none() {
+            let bell = self.node().ear.join(self.channels());
+            self.bell = Some(bell);
+        }
+        let Some(bell) = &mut self.bell else { return Ok(()) };
+        let rung = bell.rung().await;
+        rung.map_err(|fault| {
+            self.bell = None;
+            fault.into_error(Operation::Acquire)
+        })
+    }
+
+    async fn recount(&mut self, holds: Holds) -> Result<Renewal> {
+        self.recounted = true;
+        let verb = self.store.topology.verb();
+        let answer = self
+            .run(&scripts::RECOUNT, |command| {
+                command.arg(&self.id).arg(verb).arg(holds.exclusive).arg(holds.shared);
+            })
+            .await;
+        answer::renewal(&answer.map_err(|fault| fault.into_error(Operation::Reenter))?)
+    }
+
+    async fn release(&mut self) -> Result<Release> {
+        self.bell = None;
+        let told = self.store.presence.is_told(self.spec.id);
+        if self.trace == Trace::None {
+            if told {
+                let removed = self.node().wire.call(presence::removal(self.name(), self.spec.id)).await;
+                removed.map_err(|fault| fault.into_error(Operation::Release))?;
+                self.store.presence.forget(self.spec.id);
+            }
+            return Ok(Release::Released);
+        }
+        let barrier = if self.trace == Trace::Unknown { BARRIER } else { 0 };
+        let usual = !told && barrier == 0 && !self.recounted && !self.spec.fair && self.spec.label.is_none();
+        let shape = if usual { self.form.word() } else { "" };
+        let permits = self.store.permits(self.spec.id, self.spec.mode);
+        let verb = self.store.topology.verb();
+        let line = if self.spec.fair { "leave" } else { "" };
+        let answer = self
+            .run(&scripts::UNLOCK, |command| {
+                command.arg(&self.id).arg(verb).arg(shape).arg(&permits);
+                command.arg(barrier).arg(line).arg(u8::from(told));
+            })
+            .await;
+        let released = answer::release(&answer.map_err(|fault| fault.into_error(Operation::Release))?)?;
+        self.store.presence.forget(self.spec.id);
+        self.trace = Trace::None;
+        Ok(released)
+    }
+}
+
+impl Form {
+    fn of(spec: &ClaimSpec, layout: Layout) -> Self {
+        match (spec.mode, spec.shape) {
+            (Mode::Shared, _) => Self::Read,
+            (Mode::Permits { .. }, _) => Self::Permits,
+            (Mode::Open, _) => Self::Open,
+            (_, Shape::ReadWrite) => Self::Write,
+            (_, Shape::Fenced) => Self::Fenced,
+            (_, Shape::Plain) => Self::Plain,
+            _ if layout == Layout::Plain => Self::Plain,
+            _ => Self::Lock,
+        }
+    }
+
+    /// As scripts call it. A fenced lock is released like any other.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Write => "write",
+            Self::Fenced => "fenced",
+            Self::Plain => "plain",
+            Self::Read | Self::Permits | Self::Open => "",
+        }
+    }
+}

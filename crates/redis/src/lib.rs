@@ -1,0 +1,30 @@
+//! Locks on Redis and Valkey, on one wire with Redisson.
+//!
+//! [`Redis::open`] connects to one server and gives a backend for [`leasehold_core::Client`]. Names, fields, time-outs
+//! and messages are Redisson's, byte for byte, so a Java service and a Rust service contend for the same lock; what
+//! Redisson has no room for (fences of plain locks, who holds and who waits, marks of forced releases) lives in keys of
+//! our own beside it, `leasehold_…:{name}`, and expires by itself.
+//!
+//! Reading order: `claim` is one contender; `scripts/*.lua` is what the server does; `wire` is how requests get there,
+//! `bell` how wake-ups come back; `connect` is which server a name lives on; `admin` and `presence` are for people.
+
+mod admin;
+mod answer;
+mod bell;
+mod cells;
+mod claim;
+mod config;
+mod connect;
+mod error;
+mod names;
+mod people;
+mod permit;
+mod presence;
+mod scripts;
+mod store;
+mod wire;
+
+pub use crate::{
+    config::{Layout, RedisConfig},
+    store::Redis,
+};

@@ -1,0 +1,87 @@
+-- Acquires permits, on the layout of Redisson's permit-expirable semaphore: one sorted-set member for each.
+--
+-- ARGV: id, lease (ms), line, waits, label, verb, of, permits (16 bytes each). Answers as lock.lua does.
+local id, lease, line, waits, label, verb = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local of, permits = tonumber(ARGV[7]), ARGV[8]
+local take = #permits / 16
+local fences, late, holds, marker =
+  'leasehold_fence:' .. tag, 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag, 'leasehold_permits:' .. tag
+local KEEP = 604800000
+
+if redis.call('exists', late) == 1 and redis.call('hexists', late, id) == 1 then
+  return { 'withdrawn' }
+end
+
+local function win(free)
+  local time = redis.call('time')
+  local fence, keep = time[1] * 1000000 + time[2], lease + 86400000
+  local before = redis.call('set', fences, string.format('%.0f', fence), 'PX', keep, 'GET')
+  before = before and tonumber(before) or 0
+  if before >= fence then
+    fence = before + 1
+    redis.call('set', fences, string.format('%.0f', fence), 'PX', keep)
+  end
+  if not free then
+    redis.call('set', name, of)
+    redis.call('set', marker, of)
+    redis.call('del', expiries, holds)
+  end
+  redis.call('decrby', name, take)
+  for at = 1, #permits, 16 do
+    redis.call('zadd', expiries, now + lease, string.sub(permits, at, at + 15))
+  end
+  if redis.call('exists', marker) == 1 then
+    -- Ours: all of it goes when nobody has used it for long.
+    for _, key in ipairs({ name, marker, expiries }) do
+      redis.call('pexpire', key, math.max(redis.call('pttl', key), lease + KEEP))
+    end
+  elseif redis.call('pttl', name) > 0 then
+    redis.call('pexpire', expiries, redis.call('pttl', name))
+  end
+  redis.call('hset', holds, id, string.format('%.0f %d %s', fence, take, label))
+  if redis.call('pttl', holds) < tonumber(lease) then
+    redis.call('pexpire', holds, lease)
+  end
+  if waits == '1' then
+    redis.call('hdel', 'leasehold_waits:' .. tag, id)
+  end
+  return fence
+end
+
+local kind, number, rows = state()
+if kind == 'counter' and number == of then
+  -- Nobody marked it: it is what Redisson's trySetPermits leaves.
+  kind = 'semaphore'
+elseif kind == 'idle' and number ~= of then
+  clear_idle()
+  kind = 'none'
+elseif kind == 'counter' then
+  return { 'other', 'semaphore', number }
+elseif kind == 'semaphore' and number ~= of then
+  return { 'other', kind, number }
+elseif kind ~= 'none' and kind ~= 'semaphore' and kind ~= 'idle' then
+  return { 'other', kind, number }
+end
+local score = redis.call('zscore', expiries, string.sub(permits, 1, 16))
+if score and tonumber(score) > now then
+  local note = redis.call('hget', holds, id) or '0'
+  return { 'held', string.match(note, '^%d+'), score - now }
+end
+local free = kind ~= 'none' and tonumber(redis.call('get', name))
+local head = sweep()
+if (not free or free >= take) and (not head or head == id and line ~= '') then
+  if not head then
+    return win(free)
+  end
+  leave(id)
+  local fence = win(free)
+  local next = sweep()
+  if next then
+    redis.call(verb, 'redisson_lock__channel:' .. tag .. ':' .. next, '0')
+  end
+  return fence
+end
+local first = redis.call('zrange', expiries, 0, 0, 'withscores')
+local left = first[2] and tonumber(first[2]) ~= FOREVER and math.max(first[2] - now, 1) or PLACE
+local place = line == 'stand' and stand(id, left) or 0
+return busy(id, place, left, 'semaphore', of, rows)

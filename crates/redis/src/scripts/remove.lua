@@ -1,0 +1,81 @@
+-- Takes one acquisition out, whatever its shape, and wakes whoever may come next. Says whether it held.
+-- The first write is always one that a full server still takes.
+local lock_channel, rw_channel = 'redisson_lock__channel:' .. tag, 'redisson_rwlock:' .. tag
+local holds = 'leasehold_holds:' .. tag
+
+local function remove_reader(verb, id)
+  local reads = tonumber(redis.call('hget', name, id))
+  local wrote = redis.call('hdel', name, id .. ':write') == 1
+  if reads then
+    redis.call('hdel', name, id)
+    for hold = 1, reads do
+      redis.call('del', tag .. ':' .. id .. ':rwlock_timeout:' .. hold)
+    end
+  end
+  if not reads and not wrote then
+    return false
+  end
+  redis.call('hdel', holds, id)
+  -- What the others' timeout keys say is what is left of the lock; readers without one are dead.
+  local left, mode = -1, redis.call('hget', name, 'mode')
+  local fields = redis.call('hgetall', name)
+  for at = 1, #fields, 2 do
+    if tonumber(fields[at + 1]) then
+      left = math.max(left, reader_left(fields[at], fields[at + 1]))
+    end
+  end
+  local message = wrote and '1' or '0'
+  if left <= 0 and (mode == 'read' or wrote) then
+    redis.call('del', name, holds)
+    wake(verb, rw_channel, message)
+  elseif wrote then
+    redis.call('hset', name, 'mode', 'read')
+    redis.call('pexpire', name, left)
+    redis.call(verb, rw_channel, message)
+  elseif left > 0 and mode == 'read' then
+    redis.call('pexpire', name, left)
+  end
+  return true
+end
+
+local function remove_permits(verb, id, permits)
+  local removed, living = 0, 0
+  for at = 1, #permits, 16 do
+    local permit = string.sub(permits, at, at + 15)
+    local score = redis.call('zscore', expiries, permit)
+    if score then
+      removed = removed + redis.call('zrem', expiries, permit)
+      living = living + (tonumber(score) > now and 1 or 0)
+    end
+  end
+  redis.call('hdel', holds, id)
+  if removed > 0 then
+    local free = redis.call('incrby', name, removed)
+    if is_idle(free) then
+      redis.call('pexpire', name, 86400000)
+      redis.call('pexpire', 'leasehold_permits:' .. tag, 86400000)
+    end
+    wake(verb, 'redisson_sc:' .. tag, free)
+  end
+  return living > 0
+end
+
+local function remove(verb, id, permits)
+  local type = redis.call('type', name).ok
+  if type == 'string' and permits ~= '' then
+    return remove_permits(verb, id, permits)
+  elseif type == 'string' and redis.call('get', name) == id then
+    redis.call('del', name, holds)
+    wake(verb, lock_channel, '0')
+    return true
+  elseif type ~= 'hash' then
+    return false
+  elseif redis.call('hexists', name, 'mode') == 1 then
+    return remove_reader(verb, id)
+  elseif redis.call('hdel', name, id) == 1 then
+    redis.call('del', name, holds)
+    wake(verb, lock_channel, '0')
+    return true
+  end
+  return false
+end

@@ -1,0 +1,88 @@
+-- Renews many leases, each for itself; never makes a lock and never shortens a lease.
+--
+-- KEYS: names. ARGV: for each name an id, a lease (ms) and permits (16 bytes each, or nothing).
+-- Answers for each: what is left (ms), or {'gone', mark}, or {'error', text}.
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function lengthen(key, lease)
+  local left = redis.call('pttl', key)
+  if left ~= -2 and left < lease then
+    redis.call('pexpire', key, lease)
+    return lease
+  end
+  return left
+end
+
+local function keep(name, tag, lease)
+  local left = lengthen(name, lease)
+  lengthen('leasehold_fence:' .. tag, lease + 86400000)
+  lengthen('leasehold_holds:' .. tag, lease)
+  return left
+end
+
+local function renew_permits(name, tag, lease, permits)
+  local expiries = string.find(name, '{', 1, true) and name .. ':timeout' or '{' .. name .. '}:timeout'
+  local left
+  for at = 1, #permits, 16 do
+    local score = redis.call('zscore', expiries, string.sub(permits, at, at + 15))
+    if not score or tonumber(score) <= now then
+      return nil
+    end
+    left = math.max(score - now, lease)
+  end
+  -- The first write must be one that a full server takes; the scores are not.
+  lengthen('leasehold_holds:' .. tag, lease)
+  redis.call('pexpire', 'leasehold_fence:' .. tag, lease + 86400000)
+  for at = 1, #permits, 16 do
+    redis.call('zadd', expiries, 'XX', now + left, string.sub(permits, at, at + 15))
+  end
+  if redis.call('exists', 'leasehold_permits:' .. tag) == 1 then
+    for _, key in ipairs({ name, expiries, 'leasehold_permits:' .. tag }) do
+      lengthen(key, lease + 604800000)
+    end
+  end
+  return left
+end
+
+local function renew(name, id, lease, permits)
+  local tag = string.find(name, '{', 1, true) and name or '{' .. name .. '}'
+  if permits ~= '' then
+    return renew_permits(name, tag, lease, permits)
+  end
+  if redis.call('type', name).ok == 'string' then
+    return redis.call('get', name) == id and keep(name, tag, lease) or nil
+  end
+  local own = redis.call('hmget', name, id, id .. ':write', 'mode')
+  local reads = own[3] and tonumber(own[1])
+  if reads then
+    local alive = false
+    for hold = 1, reads do
+      local key = tag .. ':' .. id .. ':rwlock_timeout:' .. hold
+      alive = lengthen(key, lease) > 0 or alive
+    end
+    -- A reader whose timeout keys are gone is dead to Redisson, whatever its field says.
+    if not alive and not own[2] then
+      return nil
+    end
+  end
+  if own[1] or own[2] then
+    return keep(name, tag, lease)
+  end
+  return nil
+end
+
+local answers = {}
+for at, name in ipairs(KEYS) do
+  local id, lease, permits = ARGV[3 * at - 2], tonumber(ARGV[3 * at - 1]), ARGV[3 * at]
+  local fine, left = pcall(renew, name, id, lease, permits)
+  if fine and left then
+    answers[at] = left
+  elseif fine then
+    local tag = string.find(name, '{', 1, true) and name or '{' .. name .. '}'
+    answers[at] = { 'gone', redis.call('hget', 'leasehold_broken:' .. tag, id) }
+  else
+    answers[at] = { 'error', type(left) == 'table' and (left.err or '') or tostring(left) }
+  end
+end
+return answers

@@ -1,0 +1,35 @@
+-- Somebody or something is there.
+if redis.call('hexists', late, id) == 1 then
+  return { 'withdrawn' }
+end
+local kind, number, rows = state()
+if kind == 'idle' then
+  clear_idle()
+  kind = 'none'
+end
+if kind == 'read' or kind == 'write' then
+  for _, row in ipairs(rows) do
+    if row[1] == id then
+      return { 'held', string.match(row[4], '^%d+') or '0', row[3] }
+    end
+  end
+elseif kind ~= 'none' and kind ~= 'lock' then
+  return { 'other', kind, number }
+end
+local head = sweep()
+if (kind == 'none' or kind == 'read') and (not head or head == id and line ~= '') then
+  if head then
+    leave(id)
+    local fence = win(kind == 'none')
+    -- Whoever is next in line may be a reader, too.
+    local next = sweep()
+    if next then
+      redis.call(verb, 'redisson_lock__channel:' .. tag .. ':' .. next, '0')
+    end
+    return fence
+  end
+  return win(kind == 'none')
+end
+local left = kind == 'none' and PLACE or redis.call('pttl', name)
+local place = line == 'stand' and stand(id, left) or 0
+return busy(id, place, left, kind, number, rows)

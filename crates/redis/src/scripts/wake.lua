@@ -1,0 +1,9 @@
+-- Wakes whoever may come next: the head of the line if there is one, else all who listen on this channel.
+local function wake(verb, channel, message)
+  local head = sweep()
+  if head then
+    redis.call(verb, 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
+  else
+    redis.call(verb, channel, message)
+  end
+end
