@@ -111,7 +111,10 @@ mod tests {
     fn every_topology_is_said_as_the_program_reads_it() {
         assert_eq!(arguments(&Config::single("redis://a")), ["single", "redis://a"]);
         assert_eq!(arguments(&Config::sentinel("m", &["redis://a"])), ["sentinel", "m", "redis://a"]);
-        assert_eq!(arguments(&Config::cluster(&["redis://a", "redis://b"])), ["cluster", "redis://a", "redis://b"]);
+        assert_eq!(
+            arguments(&Config::cluster(&["redis://a", "redis://b"])),
+            ["cluster", "redis://a", "redis://b"]
+        );
         let fixed = Config::fixed("redis://a", &["redis://b"]).with_watchdog(Duration::from_secs(3));
         assert_eq!(arguments(&fixed), ["fixed", "redis://a", "redis://b", "watchdog=3000"]);
     }

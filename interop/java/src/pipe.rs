@@ -15,9 +15,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// A line of the child, as it is.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 pub(crate) struct Answer {
     tag: String,
     pub(crate) began: u64,
@@ -48,7 +47,10 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// Takes the ends. The first line, which says that the child is ready, comes out of the receiver.
-    pub(crate) fn new(input: ChildStdin, output: ChildStdout) -> std::io::Result<(Self, mpsc::Receiver<Answer>)> {
+    pub(crate) fn new(
+        input: ChildStdin,
+        output: ChildStdout,
+    ) -> std::io::Result<(Self, mpsc::Receiver<Answer>)> {
         let waiting = Waiting::default();
         let (ready, first) = mpsc::channel();
         let table = Arc::clone(&waiting);
