@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{acquire, break_hold, completions, ls, release, renew, run, show},
+    commands::{acquire, break_hold, completions, ls, man, release, renew, run, show},
     config,
     print::Volume,
 };
@@ -23,6 +23,9 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// Where help lists what every command takes.
+pub(crate) const EVERYWHERE: &str = "Options of every command";
 
 const EXITS: &str = "\
 Exit codes: the child's own, 128+n if it was killed by signal n, or
@@ -43,23 +46,22 @@ pub(crate) enum Command {
     Show(show::Args),
     Break(break_hold::Args),
     Completions(completions::Args),
-    /// Print the manual page
-    Man,
+    Man(man::Args),
 }
 
 /// How much is said, and in which form.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Talk {
     /// The form of listings
-    #[arg(short, long, value_name = "FORM", global = true, default_value = "table")]
+    #[arg(short, long, value_name = "FORM", global = true, default_value = "table", help_heading = EVERYWHERE)]
     pub(crate) output: Output,
 
     /// Say more on stderr: how long the wait was
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, conflicts_with = "quiet", help_heading = EVERYWHERE)]
     verbose: bool,
 
     /// Say nothing on stderr but what went wrong
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     quiet: bool,
 }
 

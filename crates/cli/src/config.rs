@@ -10,7 +10,7 @@ use std::{
 
 use leasehold::{Client, Who};
 
-use crate::exit::Failure;
+use crate::{args, exit::Failure};
 
 /// Name of the configuration file, in the working folder and in the user's configuration folder.
 const FILE: &str = "leasehold.toml";
@@ -26,15 +26,15 @@ pub(crate) struct Options {
     ///
     /// `sqlite:PATH` is a file on this machine, `memory:` is gone with the process. A URL with a password belongs
     /// into LEASEHOLD_STORE or the configuration file: other users can read command lines.
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(long, value_name = "URL", global = true, help_heading = args::EVERYWHERE)]
     store: Option<String>,
 
     /// What goes before every name; a `prefix` in the store's URL wins [env: LEASEHOLD_PREFIX]
-    #[arg(long, value_name = "P", global = true)]
+    #[arg(long, value_name = "P", global = true, help_heading = args::EVERYWHERE)]
     prefix: Option<String>,
 
     /// The configuration file [default: leasehold.toml here, then in the user's configuration folder]
-    #[arg(long, value_name = "F", global = true)]
+    #[arg(long, value_name = "F", global = true, help_heading = args::EVERYWHERE)]
     config: Option<PathBuf>,
 }
 

@@ -5,6 +5,8 @@
 //! increment. Each also appends to one log when it starts, works and ends. The order of the lines is the order of
 //! the events, so nothing here depends on how long anything took.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::{
@@ -27,7 +29,7 @@ const TTL: Duration = Duration::from_secs(60);
 
 /// Reads, waits, writes. Every fourth child does not end when it is asked to. The number is put in place whole, so
 /// that a child killed on the way leaves the old one.
-const INCREMENT: &str = r#"
+const INCREMENT: &str = r"
 [ $(($1 % 4)) = 0 ] && trap '' TERM
 echo start $1 $LEASEHOLD_FENCE >> $LOG
 read number < counter
@@ -37,7 +39,7 @@ echo $((number + 1)) > counter.$1
 echo writes $1 >> $LOG
 mv counter.$1 counter
 echo end $1 >> $LOG
-"#;
+";
 
 #[test]
 fn two_hundred_increments_are_two_hundred() {

@@ -4,6 +4,7 @@
 //! a lock is listed: hashes whose fields are holders, and strings that are ours by their value or by what lies beside
 //! them.
 
+use futures_util::future::join_all;
 use leasehold_core::{
     ClaimId, Error, Operation, Result,
     backend::{BreakOutcome, Broken, Kind, LockPage, LockState},
@@ -21,6 +22,9 @@ use crate::{
 /// Keys looked through in one step of a scan.
 const STEP: usize = 500;
 
+/// Names looked at in one write.
+const TOGETHER: usize = 64;
+
 /// Steps of one page at most: in a large database an empty page with a cursor is better than a long silence.
 const STEPS: usize = 100;
 
@@ -30,7 +34,9 @@ pub(crate) async fn inspect(store: &Shared, name: &str) -> Result<Option<LockSta
 }
 
 async fn look(node: &Node, name: &str) -> Result<View> {
-    let answer = node.wire.run(&scripts::LOOK, |command| drop(command.arg(1).arg(name)));
+    let answer = node.wire.run(&scripts::LOOK, |command| {
+        command.arg(1).arg(name);
+    });
     View::read(&answer.await.map_err(|fault| fault.into_error(Operation::Inspect))?)
 }
 
@@ -38,7 +44,9 @@ async fn state(store: &Shared, name: &str, view: &View) -> Option<LockState> {
     let scene = &view.scene;
     let kind = match scene.kind.as_str() {
         "none" | "idle" if view.line.is_empty() => return None,
-        "lock" | "read" | "write" if !scene.rows.iter().all(|row| people::is_holder(&row.holder)) => return None,
+        "lock" | "read" | "write" if !scene.rows.iter().all(|row| people::is_holder(&row.holder)) => {
+            return None;
+        }
         "none" | "idle" | "lock" | "read" | "write" | "plain" => Kind::Lock,
         "semaphore" => Kind::Semaphore { of: u32::try_from(scene.number).unwrap_or(u32::MAX) },
         "latch" | "counter" => Kind::Latch { count: scene.number.max(0).cast_unsigned() },
@@ -117,21 +125,25 @@ pub(crate) async fn list(
     for _ in 0..STEPS {
         let node = nodes.get(cursor.node).ok_or_else(unknown)?;
         let (scan, names) = step(node, prefix, &cursor).await?;
-        for name in names {
-            if name <= cursor.after {
-                continue;
-            }
-            if page.locks.len() == limit {
+        let after = cursor.after.clone();
+        let mut names = names.into_iter().filter(|name| *name > after).peekable();
+        while names.peek().is_some() {
+            let room = limit - page.locks.len();
+            if room == 0 {
                 page.next = Some(cursor.text());
                 return Ok(page);
             }
-            let view = look(node, &name).await?;
-            if is_listed(&view)
-                && let Some(state) = state(store, &name, &view).await
-            {
-                page.locks.push(state);
+            let some: Vec<String> = names.by_ref().take(room.min(TOGETHER)).collect();
+            let views = join_all(some.iter().map(|name| look(node, name))).await;
+            for (name, view) in some.into_iter().zip(views) {
+                let view = view?;
+                if is_listed(&view)
+                    && let Some(state) = state(store, &name, &view).await
+                {
+                    page.locks.push(state);
+                }
+                cursor.after = name;
             }
-            cursor.after = name;
         }
         match cursor.next(scan, nodes.len()) {
             Some(next) => cursor = next,
@@ -153,7 +165,8 @@ async fn step(node: &Node, prefix: &str, cursor: &Cursor) -> Result<(u64, Vec<St
         Some((text(next)?.parse().ok()?, values(found)?))
     });
     let (next, found): (u64, &[Value]) = parts.ok_or_else(|| misfit(Operation::Inspect, &answer))?;
-    let mut names: Vec<String> = found.iter().filter_map(text).filter(|name| !names::is_furniture(name)).collect();
+    let mut names: Vec<String> =
+        found.iter().filter_map(text).filter(|name| !names::is_furniture(name)).collect();
     names.sort_unstable();
     names.dedup();
     Ok((next, names))

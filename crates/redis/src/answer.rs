@@ -176,7 +176,7 @@ pub(crate) fn renewal(value: &Value) -> Result<Renewal> {
         let (code, details) = why.split_once(' ').unwrap_or((&why, ""));
         return Err(crate::error::refused(code, details, Operation::Renew));
     }
-    gone(value).map(Renewal::Lost).ok_or_else(|| misfit(Operation::Renew, value))
+    gone(value, Operation::Renew).map(Renewal::Lost)
 }
 
 /// Released, or that it was gone and perhaps by whom.
@@ -184,12 +184,16 @@ pub(crate) fn release(value: &Value) -> Result<Release> {
     if let Value::Int(1) = value {
         return Ok(Release::Released);
     }
-    gone(value).map(Release::Gone).ok_or_else(|| misfit(Operation::Release, value))
+    gone(value, Operation::Release).map(Release::Gone)
 }
 
-fn gone(value: &Value) -> Option<Option<Broken>> {
-    let [how, mark] = list(value)? else { return None };
-    (text(how)? == "gone").then(|| text(mark).and_then(|mark| serde_json::from_str(&mark).ok()))
+fn gone(value: &Value, operation: Operation) -> Result<Option<Broken>> {
+    match list(value) {
+        Some([how, mark]) if text(how).as_deref() == Some("gone") => {
+            Ok(text(mark).and_then(|mark| serde_json::from_str(&mark).ok()))
+        }
+        _ => Err(misfit(operation, value)),
+    }
 }
 
 /// The count of a latch, or what the name is in use as.

@@ -112,7 +112,7 @@ impl Drop for Bell {
 
 impl fmt::Debug for Ear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ear").field("closed", &self.orders.is_closed()).finish()
+        f.debug_struct("Ear").field("closed", &self.orders.is_closed()).finish_non_exhaustive()
     }
 }
 

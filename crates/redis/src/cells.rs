@@ -23,7 +23,9 @@ pub(crate) async fn read(topology: &dyn Topology, name: &str) -> Result<Option<C
     let answer = answer.map_err(|fault| fault.into_error(Operation::Cell))?;
     match values(&answer) {
         Some([Value::Nil, _]) => Ok(None),
-        Some([version, value]) => cell(name, version, value).map(Some).ok_or_else(|| misfit(Operation::Cell, &answer)),
+        Some([version, value]) => {
+            cell(name, version, value).map(Some).ok_or_else(|| misfit(Operation::Cell, &answer))
+        }
         _ => Err(misfit(Operation::Cell, &answer)),
     }
 }

@@ -98,7 +98,12 @@ impl RedisClaim {
             command.arg(&self.id).arg(lease).arg(line).arg(told).arg(label).arg(verb);
         };
         match (self.form, spec.mode) {
-            (Form::Open, _) => self.run(&scripts::LATCH, |command| drop(command.arg("read").arg("").arg(verb))).await,
+            (Form::Open, _) => {
+                let read = |command: &mut Cmd| {
+                    command.arg("read").arg("").arg(verb);
+                };
+                self.run(&scripts::LATCH, read).await
+            }
             (Form::Read, _) => self.run(&scripts::SHARE, common).await,
             (Form::Permits, Mode::Permits { take, of }) => {
                 let permits = permit::permits(spec.id, take.get());
@@ -133,8 +138,7 @@ impl RedisClaim {
             Tried::Other { kind, number } => Err(self.conflict(&kind, number)),
             Tried::Busy { left, place, waiters, scene } => {
                 let mut busy = Busy::default();
-                busy.holders =
-                    people::holders(&self.store.presence, &*self.store.topology, &scene).await;
+                busy.holders = people::holders(&self.store.presence, &*self.store.topology, &scene).await;
                 busy.place = Some(place).filter(|place| *place > 0);
                 busy.waiters = waiters;
                 busy.retry_after = Some(millis(left));
@@ -172,12 +176,6 @@ impl RedisClaim {
 #[async_trait]
 impl Claim for RedisClaim {
     async fn attempt(&mut self) -> Result<Attempt> {
-        if let Mode::Permits { take, .. } = self.spec.mode
-            && take.get() > permit::MOST
-        {
-            let message = format!("Redis gives at most {} permits at once; take fewer", permit::MOST);
-            return Err(Error::config(Operation::Acquire, message));
-        }
         self.store.presence.introduce(&*self.store.topology, &self.spec);
         let before = std::mem::replace(&mut self.trace, Trace::Unknown);
         let answer = self.ask().await;
@@ -192,7 +190,10 @@ impl Claim for RedisClaim {
     }
 
     async fn changed(&mut self) -> Result<()> {
-        self.waits = true;
+        if !self.waits {
+            self.waits = true;
+            self.store.presence.stands(&*self.store.topology, self.spec.id);
+        }
         if self.bell.is_none() {
             let bell = self.node().ear.join(self.channels());
             self.bell = Some(bell);
@@ -229,8 +230,12 @@ impl Claim for RedisClaim {
         }
         let barrier = if self.trace == Trace::Unknown { BARRIER } else { 0 };
         let usual = !told && barrier == 0 && !self.recounted && !self.spec.fair && self.spec.label.is_none();
-        let shape = if usual { self.form.word() } else { "" };
-        let permits = self.store.permits(self.spec.id, self.spec.mode);
+        let shape = match self.form {
+            _ if !usual => "",
+            Form::Fenced => Form::Lock.word(),
+            form => form.word(),
+        };
+        let permits = permit::of(self.spec.id, self.spec.mode);
         let verb = self.store.topology.verb();
         let line = if self.spec.fair { "leave" } else { "" };
         let answer = self
@@ -243,6 +248,14 @@ impl Claim for RedisClaim {
         self.store.presence.forget(self.spec.id);
         self.trace = Trace::None;
         Ok(released)
+    }
+}
+
+impl Drop for RedisClaim {
+    fn drop(&mut self) {
+        if self.waits {
+            self.store.presence.stands_no_more(self.spec.id);
+        }
     }
 }
 
@@ -260,7 +273,7 @@ impl Form {
         }
     }
 
-    /// As scripts call it. A fenced lock is released like any other.
+    /// As scripts call it.
     fn word(self) -> &'static str {
         match self {
             Self::Lock => "lock",

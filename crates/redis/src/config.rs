@@ -111,7 +111,9 @@ impl RedisConfig {
 
     fn with_option(mut self, word: &str, value: &str) -> Result<Self> {
         let number = || {
-            value.parse().map_err(|_| config(format!("{word} in the store URL is a number, such as {word}=1")))
+            value
+                .parse()
+                .map_err(|_| config(format!("{word} in the store URL is a number, such as {word}=1")))
         };
         match word {
             "command_timeout" => self.command_timeout = duration(word, value)?,
@@ -225,7 +227,8 @@ impl fmt::Debug for RedisConfig {
     }
 }
 
-const SHAPE: &str = "this is not the URL of a Redis; write it like redis://host:6379, rediss://host or redis+unix:///path";
+const SHAPE: &str =
+    "this is not the URL of a Redis; write it like redis://host:6379, rediss://host or redis+unix:///path";
 
 /// `host`, `host:port`, `[::1]:port`, and nothing for this machine.
 fn host_and_port(text: &str) -> Result<(String, u16)> {
@@ -289,10 +292,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_usual() {
         let parsed = RedisConfig::from_url("redis://").unwrap();
-        assert_eq!(
-            parsed.address,
-            Address::Tcp { host: "127.0.0.1".to_owned(), port: PORT, tls: false }
-        );
+        assert_eq!(parsed.address, Address::Tcp { host: "127.0.0.1".to_owned(), port: PORT, tls: false });
         let parsed = RedisConfig::from_url("redis+unix:///run/redis.sock?db=3&username=u").unwrap();
         assert_eq!((parsed.address, parsed.db), (Address::Unix("/run/redis.sock".into()), 3));
         let parsed = RedisConfig::from_url("redis://:secret@cache").unwrap();
@@ -305,7 +305,9 @@ mod tests {
         assert!(!RedisConfig::from_url(url).unwrap_err().to_string().contains("hunter2"));
         let shown = format!("{:?}", RedisConfig::from_url("redis://u:hunter2@h").unwrap());
         assert!(!shown.contains("hunter2"), "{shown}");
-        for bad in ["redis:x", "http://x", "redis+unix://x", "redis://h/x", "redis://h?layout=x", "redis://h?x=1"] {
+        for bad in
+            ["redis:x", "http://x", "redis+unix://x", "redis://h/x", "redis://h?layout=x", "redis://h?x=1"]
+        {
             assert!(RedisConfig::from_url(bad).is_err(), "{bad}");
         }
     }

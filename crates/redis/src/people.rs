@@ -84,7 +84,8 @@ fn permit_holders(scene: &Scene) -> Vec<Found> {
     for note in notes {
         let id = identity(&note.holder);
         let permits = permit::permits(id, note.note.count);
-        let own: Vec<&Row> = permits.chunks(16).filter_map(|permit| out.remove(permit)).collect();
+        let entries = permit::entries(id, note.note.count);
+        let own: Vec<&Row> = entries.iter().filter_map(|entry| out.remove(&entry[..])).collect();
         let Some(first) = own.first() else { continue };
         let take = NonZeroU32::new(note.note.count).unwrap_or(NonZeroU32::MIN);
         holders.push(Found {
@@ -142,7 +143,8 @@ pub(crate) async fn waiters(
     let now = view.scene.now;
     let told: HashMap<&str, _> = view.told.iter().map(|told| (told.id.as_str(), told)).collect();
     let said = view.told.iter().filter(|told| told.until > now && !view.line.contains(&told.id));
-    let everybody = view.line.iter().map(|id| (id.as_str(), true)).chain(said.map(|told| (told.id.as_str(), false)));
+    let everybody =
+        view.line.iter().map(|id| (id.as_str(), true)).chain(said.map(|told| (told.id.as_str(), false)));
     let waiting: Vec<(ClaimId, &str, bool)> = everybody
         .map(|(text, fair)| (identity(text.as_bytes()), text, fair))
         .filter(|(id, _, _)| !holders.iter().any(|holder| holder.id == *id))
@@ -170,7 +172,8 @@ pub(crate) fn is_holder(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let mut parts = text.splitn(3, ':');
     let client = parts.next().is_some_and(|client| client.parse::<ClientId>().is_ok());
-    client && parts.next().is_some_and(|thread| thread.parse::<i64>().is_ok() || thread.parse::<u64>().is_ok())
+    client
+        && parts.next().is_some_and(|thread| thread.parse::<i64>().is_ok() || thread.parse::<u64>().is_ok())
 }
 
 /// The id of a holder: its own, or one made from its bytes.

@@ -9,22 +9,44 @@
 //! The upper half of the client's id, 48 bits of its serial, 16 bits for the number of the permit within the
 //! acquisition. Two acquisitions of one client never share a permit id; those of two clients only if their random ids
 //! agree in 64 bits. So a repeated attempt finds its own permits, and a release needs nothing but the id.
+//!
+//! Each permit is an entry in Redis. An acquisition of very many is one entry of ours instead, told to scripts as
+//! `bulk:<take>`: Redisson sees that they are taken, but only we give them back when their holder dies.
 
-use leasehold_core::ClaimId;
+use leasehold_core::{ClaimId, backend::Mode};
 
-/// The most permits of one acquisition: each is an entry of its own in Redis, as Redisson's layout wants it.
-pub(crate) const MOST: u32 = 1 << 14;
+/// More permits than this are one entry.
+const MOST: u32 = 1024;
 
-/// Permit ids of an acquisition, one after the other.
+/// The permits of an acquisition, as scripts are told.
 pub(crate) fn permits(id: ClaimId, take: u32) -> Vec<u8> {
+    if take > MOST {
+        return format!("bulk:{take}").into_bytes();
+    }
     let (client, serial) = parts(id);
     let mut bytes = Vec::with_capacity(take as usize * 16);
-    for index in 0..take.min(MOST) {
+    for index in 0..take {
         bytes.extend_from_slice(&client.to_be_bytes());
         bytes.extend_from_slice(&serial.to_be_bytes()[2..]);
         bytes.extend_from_slice(&(index as u16).to_be_bytes());
     }
     bytes
+}
+
+/// The permits of an acquisition in this mode; none if it is no semaphore's.
+pub(crate) fn of(id: ClaimId, mode: Mode) -> Vec<u8> {
+    match mode {
+        Mode::Permits { take, .. } => permits(id, take.get()),
+        _ => Vec::new(),
+    }
+}
+
+/// Their entries in Redis.
+pub(crate) fn entries(id: ClaimId, take: u32) -> Vec<Vec<u8>> {
+    if take > MOST {
+        return vec![format!("{take} {id}").into_bytes()];
+    }
+    permits(id, take).chunks(16).map(<[u8]>::to_vec).collect()
 }
 
 /// The upper half of the client and the serial, from the text that other stores and programs see.

@@ -6,7 +6,7 @@
 //! Everything here expires by itself, and nothing decides by it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -37,32 +37,55 @@ const MEMORY: usize = 4096;
 pub(crate) struct Presence {
     introduced: Mutex<HashMap<ClientId, Instant>>,
     told: Mutex<HashMap<ClaimId, (Standing, Instant)>>,
-    known: Mutex<HashMap<ClientId, (Option<Arc<Who>>, Instant)>>,
+    /// Claims that wait at the store. Others of this process may wait behind them; to Redis they are one.
+    standing: Mutex<HashSet<ClaimId>>,
+    known: Mutex<HashMap<ClientId, Known>>,
 }
+
+/// Who a client is, if anybody knows, and when that was asked.
+type Known = (Option<Arc<Who>>, Instant);
 
 impl Presence {
     /// Introduces who is behind a claim, if that is not known well enough. Not waited for.
     pub(crate) fn introduce(&self, topology: &dyn Topology, spec: &ClaimSpec) {
-        self.refresh(topology, &spec.who, KNOWN.max(spec.ttl + KNOWN));
+        self.refresh(topology, spec.id.client(), &spec.who, spec.ttl + KNOWN);
     }
 
-    fn refresh(&self, topology: &dyn Topology, who: &Who, lasts: Duration) {
+    fn refresh(&self, topology: &dyn Topology, client: ClientId, who: &Who, lasts: Duration) {
         let now = Instant::now();
         {
             let mut introduced = lock(&self.introduced);
-            if introduced.get(&who.client).is_some_and(|until| *until >= now + lasts / 2) {
+            if introduced.get(&client).is_some_and(|until| *until >= now + lasts / 2) {
                 return;
             }
             if introduced.len() >= MEMORY {
                 introduced.clear();
             }
-            introduced.insert(who.client, now + lasts);
+            introduced.insert(client, now + lasts);
         }
         let Ok(text) = serde_json::to_string(who) else { return };
-        let key = names::who(who.client);
+        let key = names::who(client);
         let mut command = redis::cmd("SET");
         command.arg(&key).arg(text).arg("PX").arg(lasts.as_millis() as u64);
         topology.node(&key).wire.tell(command);
+    }
+
+    /// A claim begins to wait at the store. If its wait was announced while it stood behind another of this process, it
+    /// is noted now.
+    pub(crate) fn stands(&self, topology: &dyn Topology, id: ClaimId) {
+        lock(&self.standing).insert(id);
+        if let Some((standing, since)) = lock(&self.told).get(&id) {
+            let name = standing.key.full();
+            let mut command = redis::cmd("EVAL");
+            command.arg(&scripts::STANDS.text);
+            fill_note(&mut command, standing, since.elapsed());
+            topology.node(name).wire.tell(command);
+        }
+    }
+
+    /// It waits no more.
+    pub(crate) fn stands_no_more(&self, id: ClaimId) {
+        lock(&self.standing).remove(&id);
     }
 
     /// Whether somebody is noted as waiting.
@@ -78,7 +101,7 @@ impl Presence {
 
     /// Takes note of who holds and who waits, and gives a sign of life for those noted before.
     pub(crate) async fn announce(&self, topology: &dyn Topology, who: &Who, signs: &[Sign]) -> Result<()> {
-        self.refresh(topology, who, KNOWN);
+        self.refresh(topology, who.client, who, KNOWN);
         let now = Instant::now();
         let mut ended = Vec::new();
         {
@@ -99,11 +122,11 @@ impl Presence {
                 }
             }
         }
-        let waits: Vec<_> = lock(&self.told)
-            .values()
-            .filter(|(standing, _)| standing.id.client() == who.client)
-            .cloned()
-            .collect();
+        let waits: Vec<_> = {
+            let (told, standing) = (lock(&self.told), lock(&self.standing));
+            let own = told.values().filter(|(noted, _)| noted.id.client() == who.client);
+            own.filter(|(noted, _)| standing.contains(&noted.id)).cloned().collect()
+        };
         let notes = join_all(waits.iter().map(|(standing, since)| note(topology, standing, now - *since)));
         let removals = join_all(ended.iter().map(|standing| unnote(topology, standing)));
         let (notes, removals) = tokio::join!(notes, removals);
@@ -154,15 +177,14 @@ async fn ask(topology: &dyn Topology, client: ClientId) -> Option<Arc<Who>> {
 }
 
 async fn note(topology: &dyn Topology, standing: &Standing, age: Duration) -> Result<(), Fault> {
-    let name = standing.key.full();
-    let (id, wants) = (standing.id.to_string(), wants(standing.mode));
+    let node = topology.node(standing.key.full());
+    node.wire.run(&scripts::STANDS, |command| fill_note(command, standing, age)).await.map(drop)
+}
+
+fn fill_note(command: &mut redis::Cmd, standing: &Standing, age: Duration) {
     let label = standing.label.as_deref().unwrap_or("");
-    let node = topology.node(name);
-    let noted = node.wire.run(&scripts::STANDS, |command| {
-        command.arg(1).arg(name).arg(&id).arg(age.as_millis() as u64);
-        command.arg(BELIEVED.as_millis() as u64).arg(&wants).arg(label);
-    });
-    noted.await.map(drop)
+    command.arg(1).arg(standing.key.full()).arg(standing.id.to_string()).arg(age.as_millis() as u64);
+    command.arg(BELIEVED.as_millis() as u64).arg(wants(standing.mode)).arg(label);
 }
 
 async fn unnote(topology: &dyn Topology, standing: &Standing) -> Result<(), Fault> {

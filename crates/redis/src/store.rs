@@ -42,16 +42,6 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
 }
 
-impl Shared {
-    /// The permits of an acquisition; none for one that is no semaphore's.
-    pub(crate) fn permits(&self, id: ClaimId, mode: Mode) -> Vec<u8> {
-        match mode {
-            Mode::Permits { take, .. } => permit::permits(id, take.get()),
-            _ => Vec::new(),
-        }
-    }
-}
-
 impl Redis {
     /// Connects to one server.
     ///
@@ -84,8 +74,7 @@ impl Redis {
 
     /// One request for leases on one server.
     async fn renew_together(&self, node: Arc<Node>, batch: &[&Renew]) -> Vec<Result<Renewal>> {
-        let permits: Vec<Vec<u8>> =
-            batch.iter().map(|renew| self.shared.permits(renew.id, renew.mode)).collect();
+        let permits: Vec<Vec<u8>> = batch.iter().map(|renew| permit::of(renew.id, renew.mode)).collect();
         let answer = node
             .wire
             .run(&scripts::RENEW, |command| {
@@ -136,13 +125,14 @@ impl Backend for Redis {
             let answers = self.renew_together(node, &renews).await;
             places.into_iter().zip(answers).collect::<Vec<_>>()
         });
-        let mut answers: Vec<(usize, Result<Renewal>)> = join_all(rounds).await.into_iter().flatten().collect();
+        let mut answers: Vec<(usize, Result<Renewal>)> =
+            join_all(rounds).await.into_iter().flatten().collect();
         answers.sort_unstable_by_key(|(at, _)| *at);
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
     async fn release(&self, key: &Key, id: ClaimId, mode: Mode) -> Result<Release> {
-        let permits = self.shared.permits(id, mode);
+        let permits = permit::of(id, mode);
         let told = u8::from(self.shared.presence.is_told(id));
         let node = self.node(key);
         let answer = node.wire.run(&scripts::UNLOCK, |command| {

@@ -29,3 +29,13 @@ leasehold_testkit::conformance!(redis, real, {
     })
     .keep(server)
 });
+
+leasehold_testkit::conformance!(redis_with_plain_locks, real, {
+    let server = server().expect("redis-server is installed");
+    let url = format!("{}?layout=plain", server.url());
+    Fixture::backends(move || {
+        let config = RedisConfig::from_url(&url).unwrap();
+        async move { Redis::open(config).await.unwrap() }
+    })
+    .keep(server)
+});

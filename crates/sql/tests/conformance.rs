@@ -1,4 +1,5 @@
 //! SQLite passes the suite: every client of a case has a store of its own on one file, as processes would.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use leasehold_sql::{Sqlite, SqliteConfig};
 use leasehold_testkit::conformance::Fixture;

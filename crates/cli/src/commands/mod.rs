@@ -27,7 +27,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let Cli { store, talk, command } = cli;
     match command {
         Command::Completions(args) => completions::run(&args),
-        Command::Man => man::run(),
+        Command::Man(args) => man::run(&args),
         Command::Run(args) => run::run(&args, &store.resolve()?, talk.volume()),
         Command::Acquire(args) => block_on(acquire::run(args, &store.resolve()?, talk.volume())),
         Command::Renew(args) => block_on(renew::run(args, &store.resolve()?, talk)),

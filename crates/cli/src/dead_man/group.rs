@@ -38,8 +38,12 @@ impl Group {
 
     /// Whether any process of the group still runs. One that has ended and waits to be reaped does not.
     pub(crate) fn is_alive(&self) -> bool {
-        if killpg(self.id, None) == Err(Errno::ESRCH) || self.is_strange() {
-            return false;
+        match Process::read(self.id.as_raw()) {
+            Some(leader) if Some(leader.born) != self.born => return false,
+            // The usual case, and quick to know: a look at everybody takes long on a busy machine.
+            Some(leader) if !leader.ended => return true,
+            _ if killpg(self.id, None) == Err(Errno::ESRCH) => return false,
+            _ => {}
         }
         // Without a readable /proc nobody can tell the ended from the running: then all count as running.
         running().is_none_or(|mut all| all.any(|process| process.group == self.id.as_raw()))
@@ -70,12 +74,14 @@ impl Process {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// `PID (NAME) STATE PARENT GROUP … START …`, where NAME may hold anything, parentheses too.
+    /// `PID (NAME) STATE PARENT GROUP … THREADS … START …`, where NAME may hold anything, parentheses too. The state
+    /// is that of the first thread: while others run on, the process has not ended.
     fn parse(stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let ended = matches!(*fields.first()?, "Z" | "X" | "x");
+        let threads: u32 = fields.get(17)?.parse().ok()?;
+        let ended = matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1;
         Some(Self { ended, group: fields.get(2)?.parse().ok()?, born: fields.get(19)?.parse().ok()? })
     }
 }
@@ -92,17 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_process_does_not_run() {
-        let stat = b"42 (a) Z 1 77 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 99 1";
-        assert!(Process::parse(stat).unwrap().ended);
+    fn an_ended_process_does_not_run_unless_some_of_its_threads_do() {
+        let stat =
+            |threads: u32| format!("42 (a) Z 1 77 42 0 -1 4 1 2 3 4 5 6 7 8 20 0 {threads} 0 123456 99 1");
+        assert!(Process::parse(stat(1).as_bytes()).unwrap().ended);
+        assert!(!Process::parse(stat(2).as_bytes()).unwrap().ended);
     }
 
     #[test]
     fn a_group_with_another_leader_is_not_ours() {
-        let own = nix::unistd::getpgrp().as_raw();
-        let ours = Group::led_by(own);
+        let ours = Group::led_by(nix::unistd::getpgrp().as_raw());
         let strange = Group { born: Some(0), ..ours };
-        assert!(!strange.is_alive());
-        assert!(ours.is_strange() || ours.is_alive());
+        assert!(ours.is_alive());
+        assert!(ours.born.is_none() || !strange.is_alive());
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::time::Clock;
+use leasehold::time::{Clock, Instant};
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, OFlag, fcntl},
@@ -37,6 +37,9 @@ pub(crate) struct Terms {
 pub(crate) struct Leash {
     pipe: OwnedFd,
     process: Child,
+    terms: Terms,
+    told: Instant,
+    alarm: Instant,
 }
 
 impl Leash {
@@ -44,28 +47,55 @@ impl Leash {
     /// What it has to know is in its pipe before it is started, so it is never without.
     pub(crate) fn start(
         terms: Terms,
-        known: &[Message],
+        deadline: Instant,
+        child: Option<i32>,
         session: Option<OwnedFd>,
         lost: OwnedFd,
     ) -> io::Result<Self> {
         let (told, pipe) = unistd::pipe2(OFlag::O_CLOEXEC)?;
         // Only our end: the other description is the dead-man's.
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        for message in [Message::Grace(terms.grace), Message::OnLost(terms.on_lost)].iter().chain(known) {
-            write(&pipe, *message)?;
+        let known =
+            [Message::Grace(terms.grace), Message::OnLost(terms.on_lost), Message::Deadline(deadline)];
+        for message in known.into_iter().chain(child.map(Message::Child)) {
+            write(&pipe, message)?;
         }
         let session = session.map_or_else(|| File::open("/dev/null").map(OwnedFd::from), Ok)?;
         // The file itself, not its name: it may have been replaced since we were started.
         let process = Command::new("/proc/self/exe")
             .arg0("leasehold")
             .arg(ARGUMENT)
-            .env_clear()
             .stdin(Stdio::from(told))
             .stdout(Stdio::from(session))
             .stderr(Stdio::from(lost))
             .process_group(0)
             .spawn()?;
-        Ok(Self { pipe, process })
+        Ok(Self { pipe, process, terms, told: deadline, alarm: super::stop_at(deadline, terms.grace) })
+    }
+
+    /// What it was started with.
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// The newest deadline that it was told.
+    pub(crate) fn told(&self) -> Instant {
+        self.told
+    }
+
+    /// When it will act, by what it has surely heard.
+    pub(crate) fn alarm(&self) -> Instant {
+        self.alarm
+    }
+
+    /// Tells it a new deadline. One that does not listen will be early, never late.
+    pub(crate) fn tell_deadline(&mut self, deadline: Instant, clock: &Clock) {
+        self.told = deadline;
+        let told = self.tell(Message::Deadline(deadline)).is_ok();
+        // What is said after the alarm may find it at work, and deaf.
+        if told && clock.now() < self.alarm {
+            self.alarm = super::stop_at(deadline, self.terms.grace);
+        }
     }
 
     /// Another writing end of its pipe, for the child to announce itself by.

@@ -19,11 +19,9 @@ use leasehold::time::Instant;
 /// The hidden first argument that makes this program a dead-man.
 pub(crate) const ARGUMENT: &str = "__dead-man";
 
-/// The least time kept between asking the child to end and the deadline.
-const SHORTEST_LEAD: Duration = Duration::from_millis(20);
-
-/// The most time kept between killing the child and the deadline.
-const LONGEST_MARGIN: Duration = Duration::from_millis(200);
+/// The time kept between killing the child and the deadline, at least and at most: a busy machine may let us wait
+/// for our turn.
+const MARGIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// How a dead-man ended: its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +63,14 @@ impl Verdict {
     }
 }
 
-/// When the child is asked to end, if nothing moves the deadline.
+/// When the child is asked to end, if nothing moves the deadline: early enough for the whole grace.
 pub(crate) fn stop_at(deadline: Instant, grace: Duration) -> Instant {
-    before(deadline, grace.max(SHORTEST_LEAD))
+    before(kill_at(deadline, grace), grace)
 }
 
-/// When what is left of the child is killed: shortly before the deadline, so that it is gone by then.
+/// When what is left of the child is killed: so long before the deadline that it is gone by then.
 fn kill_at(deadline: Instant, grace: Duration) -> Instant {
-    before(deadline, (grace.max(SHORTEST_LEAD) / 4).min(LONGEST_MARGIN))
+    before(deadline, (grace / 2).clamp(MARGIN.0, MARGIN.1))
 }
 
 fn before(then: Instant, lead: Duration) -> Instant {
@@ -88,8 +86,8 @@ mod tests {
         let deadline = Instant::from_nanos(0).after(Duration::from_secs(100));
         for grace in [0, 1, 500, 5000].map(Duration::from_millis) {
             let (asked, killed) = (stop_at(deadline, grace), kill_at(deadline, grace));
-            assert!(asked < killed && killed < deadline, "{grace:?}");
-            assert!(asked.until(deadline) >= grace);
+            assert!(asked <= killed && killed < deadline, "{grace:?}");
+            assert_eq!(asked.until(killed), grace);
         }
     }
 

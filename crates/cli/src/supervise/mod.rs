@@ -34,7 +34,6 @@ use crate::{
     dead_man::{
         Verdict,
         leash::{Leash, Terms},
-        message::Message,
     },
     exit::{Exit, Failure},
 };
@@ -96,8 +95,7 @@ pub(crate) async fn run(
     let Plan { command, terms, max_run } = plan;
     let (read, write) = lost.split();
     let keep = read.try_clone().map_err(|error| Failure::internal("cannot copy a descriptor", error))?;
-    let told = hold.deadline();
-    let leash = Leash::start(terms, &[Message::Deadline(told)], client.backend().session(), write);
+    let leash = Leash::start(terms, hold.deadline(), None, client.backend().session(), write);
     let leash = leash.map_err(|error| {
         Failure::internal("cannot start the process that watches over the command, so it is not run", error)
     })?;
@@ -108,7 +106,7 @@ pub(crate) async fn run(
         Ok(child) => child,
         Err(error) => return Err(not_started(&error, leash, terminal)),
     };
-    let watch = Watch::new(child, leash, hold, client, terms, keep, terminal, told);
+    let watch = Watch::new(child, leash, hold, client, keep, terminal);
     Ok(watch.until_the_end(max_run, signals).await)
 }
 

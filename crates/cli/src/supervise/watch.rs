@@ -18,9 +18,9 @@ use nix::{
 use super::{End, Ended, Stop, hold::Hold, lost_pipe, signals::Signals, terminal::Terminal};
 use crate::{
     dead_man::{
-        self, Verdict,
+        Verdict,
         group::Group,
-        leash::{Leash, Terms},
+        leash::Leash,
         message::{Message, OnLost, Reason},
     },
     print,
@@ -39,12 +39,9 @@ pub(super) struct Watch<'a> {
     leash: Leash,
     hold: &'a Hold,
     client: &'a Client,
-    terms: Terms,
     /// The reading end of the child's pipe, to make another writing end from.
     lost_read: OwnedFd,
     terminal: Option<Terminal>,
-    /// The deadline that the dead-man knows.
-    told: Instant,
     clock: Clock,
     stopped: Option<Stop>,
     loss: Option<Loss>,
@@ -54,16 +51,13 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    #[expect(clippy::too_many_arguments, reason = "it only puts together what belongs to a running child")]
     pub(super) fn new(
         child: Child,
         leash: Leash,
         hold: &'a Hold,
         client: &'a Client,
-        terms: Terms,
         lost_read: OwnedFd,
         terminal: Option<Terminal>,
-        told: Instant,
     ) -> Self {
         let group = Group::led_by(pid(&child).as_raw());
         Self {
@@ -72,10 +66,8 @@ impl<'a> Watch<'a> {
             leash,
             hold,
             client,
-            terms,
             lost_read,
             terminal,
-            told,
             clock: Clock::boot(),
             stopped: None,
             loss: None,
@@ -92,12 +84,12 @@ impl<'a> Watch<'a> {
             self.see_to_the_dead_man();
             self.see_to_the_terminal();
             let clock = self.clock.clone();
-            let (hold, told, watching) = (self.hold, self.told, self.loss.is_none());
+            let (hold, told, watching) = (self.hold, self.leash.told(), self.loss.is_none());
             tokio::select! {
                 biased;
                 signal = signals.next() => self.hear(signal),
                 loss = hold.lost(), if watching => self.lose(loss),
-                () = hold.renewed(told), if watching => self.tell_deadline(),
+                () = hold.renewed(told), if watching => self.leash.tell_deadline(hold.deadline(), &clock),
                 () = sleep_until(&clock, time_up), if self.stopped.is_none() => self.stop(Stop::TimeUp),
                 () = sleep_until(&clock, self.kill_at) => self.kill(),
             }
@@ -119,21 +111,21 @@ impl<'a> Watch<'a> {
         self.group.signal(signal);
     }
 
-    fn tell_deadline(&mut self) {
-        let deadline = self.hold.deadline();
-        match self.leash.tell(Message::Deadline(deadline)) {
-            Ok(()) => self.told = deadline,
-            // It does not listen: it will be early, never late. The next renewal tries again.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.told = deadline,
-            // It is gone, and the next turn of the loop sees to that.
-            Err(_) => {}
-        }
-    }
-
     fn lose(&mut self, loss: Loss) {
+        // After a long stop the clock is heard before the news of the child's end.
+        if self.child_has_ended() {
+            return;
+        }
         self.loss = Some(loss.clone());
-        match self.terms.on_lost {
-            OnLost::Kill => self.stop(Stop::Lost(loss)),
+        match self.leash.terms().on_lost {
+            OnLost::Kill => {
+                let is_over = matches!(loss, Loss::Expired | Loss::MaxHold);
+                self.stop(Stop::Lost(loss));
+                if is_over {
+                    // The dead-man should have done it before the deadline; now nothing may be waited for.
+                    self.kill();
+                }
+            }
             OnLost::Warn => {
                 print::warn(&format!("{loss}; the command runs on, as asked"));
                 let _ = self.leash.tell(Message::Stop(Reason::Lost));
@@ -149,7 +141,7 @@ impl<'a> Watch<'a> {
             self.group.signal(Signal::SIGTERM);
             self.group.signal(Signal::SIGCONT);
         }
-        let patience = if watched { self.terms.grace + PATIENCE } else { self.terms.grace };
+        let patience = if watched { self.leash.terms().grace + PATIENCE } else { self.leash.terms().grace };
         self.kill_at = Some(self.clock.now().after(patience));
         self.stopped.get_or_insert(why);
     }
@@ -177,10 +169,9 @@ impl<'a> Watch<'a> {
             return Err(io::Error::other("it died too often"));
         }
         let lost = lost_pipe::write_end(&self.lost_read)?;
-        let deadline = self.hold.deadline();
-        let known = [Message::Child(pid(&self.child).as_raw()), Message::Deadline(deadline)];
-        self.leash = Leash::start(self.terms, &known, self.client.backend().session(), lost)?;
-        self.told = deadline;
+        let (deadline, session) = (self.hold.deadline(), self.client.backend().session());
+        let child = Some(pid(&self.child).as_raw());
+        self.leash = Leash::start(self.leash.terms(), deadline, child, session, lost)?;
         Ok(())
     }
 
@@ -219,11 +210,9 @@ impl<'a> Watch<'a> {
         }
         let _ = self.leash.tell(Message::Done);
         // If there was still time after that word was said, the dead-man has heard it before its alarm.
-        let is_early = self.clock.now() < dead_man::stop_at(self.told, self.terms.grace);
-        let verdict = match self.stopped.is_some() || self.loss.is_some() || !is_early {
-            true => self.wait_for_the_dead_man(signals).await,
-            false => None,
-        };
+        let is_early = self.clock.now() < self.leash.alarm();
+        let is_doubtful = self.stopped.is_some() || self.loss.is_some() || !is_early;
+        let verdict = if is_doubtful { self.wait_for_the_dead_man(signals).await } else { None };
         let status = self.child.wait().unwrap_or_default();
         let is_in_time = verdict == Some(Verdict::Missed);
         let end = End { status, stopped: self.stopped, loss: self.loss, is_in_time };
@@ -234,14 +223,17 @@ impl<'a> Watch<'a> {
     async fn wait_for_the_dead_man(&mut self, mut signals: Signals) -> Option<Verdict> {
         let mut give_up = None;
         loop {
-            if let Some(verdict) = self.leash.ended() {
+            let is_alive = self.group.is_alive();
+            if let Some(verdict) =
+                self.leash.ended().filter(|verdict| *verdict != Verdict::Failed || !is_alive)
+            {
                 if verdict == Verdict::Stopped {
                     self.stopped.get_or_insert(Stop::DeadlineNear);
                 }
                 return Some(verdict);
             }
             let now = self.clock.now();
-            if !self.group.is_alive() && now >= *give_up.get_or_insert(now.after(PATIENCE)) {
+            if !is_alive && now >= *give_up.get_or_insert(now.after(PATIENCE)) {
                 return None;
             }
             tokio::select! {

@@ -1,5 +1,7 @@
 //! The binary as its users meet it: real processes on a store of their own.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -10,7 +10,7 @@ use crate::common::{Place, Running};
 fn signals_go_to_the_child_and_the_lock_stays_until_it_ends() {
     let place = Place::new();
     let names = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "CONT", "TSTP"];
-    let traps: String = names.iter().map(|name| format!("trap 'echo {name} >> $LOG' {name}; ")).collect();
+    let traps = names.map(|name| format!("trap 'echo {name} >> $LOG' {name}; ")).concat();
     // A shell heeds a signal at once while it waits for what it runs in the background.
     let script = traps + "echo ready >> $LOG; until [ -e go ]; do sleep 0.05 & wait $!; done; exit 5";
     let running = place.start(&["run", "x", "--", "sh", "-c", &script]);

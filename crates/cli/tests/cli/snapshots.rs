@@ -62,7 +62,7 @@ fn usual_uses() {
 }
 
 #[test]
-fn wrong_uses() {
+fn wrong_uses_of_run() {
     check(&[
         "
         $ run x
@@ -118,6 +118,12 @@ fn wrong_uses() {
         ! leasehold: error: .: the command cannot be run: Permission denied (os error 13)
         [126]
         ",
+    ]);
+}
+
+#[test]
+fn wrong_uses_of_the_others() {
+    check(&[
         "
         $ break x --id nonsense --reason r --yes
         ! leasehold: error: parse: \"nonsense\" is not an id; copy it from `leasehold ls`
@@ -154,9 +160,15 @@ fn wrong_uses() {
 #[test]
 fn help_and_its_kin_are_no_errors() {
     let place = Place::new();
-    for args in
-        [&["--help"][..], &["-h"], &["help", "run"], &["run", "--help"], &["man"], &["completions", "bash"]]
-    {
+    for args in [
+        &["--help"][..],
+        &["-h"],
+        &["help", "run"],
+        &["run", "--help"],
+        &["man"],
+        &["man", "run"],
+        &["completions", "bash"],
+    ] {
         let Outcome { code, stdout, stderr } = place.run(args);
         assert_eq!((code, stderr.as_str()), (0, ""), "{args:?}");
         assert!(stdout.contains("leasehold"), "{args:?}");

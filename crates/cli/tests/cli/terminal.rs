@@ -84,3 +84,15 @@ fn in_a_pipeline_the_terminal_stays_with_the_others_until_the_child_asks() {
     on_a_terminal(&place, &outer, b"typed\n");
     assert_eq!(place.log(), ["apart", "ready", "typed"]);
 }
+
+#[test]
+fn break_shows_who_holds_the_lock_and_asks() {
+    let place = Place::new();
+    assert_eq!(place.run(&["acquire", "x"]).code, 0);
+    let id = place.show("x")["holders"][0]["id"].as_str().unwrap().to_owned();
+    for (answer, state) in [("no", "held"), ("", "held"), ("yes", "free")] {
+        let script = format!("echo ready >> $LOG; $EXE break x --id {id} --reason r");
+        let asked = on_a_terminal(&place, &script, format!("{answer}\n").as_bytes());
+        assert_eq!((asked.code, place.show("x")["state"].as_str()), (0, Some(state)), "{answer:?}");
+    }
+}

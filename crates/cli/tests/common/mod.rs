@@ -55,7 +55,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("USER", "tester").env("HOME", self.path("home")).env("LOG", self.path("log"));
+        command.env("HOME", self.path("home")).env("LOG", self.path("log"));
         command
     }
 

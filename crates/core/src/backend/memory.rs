@@ -67,6 +67,12 @@ impl Memory {
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn take(&self, key: &Key, step: &Step) -> Result<Answer> {
+        let mut shelves = self.shelves();
+        let around = self.around();
+        shelves.apply(key, step, &around)
+    }
+
     fn now(&self) -> Moment {
         Moment(self.clock.now().as_micros())
     }
@@ -84,9 +90,11 @@ impl RecordStore for Memory {
     }
 
     async fn apply(&self, key: &Key, step: Step) -> Result<Answer> {
-        let mut shelves = self.shelves();
-        let around = self.around();
-        shelves.apply(key, &step, &around)
+        self.take(key, &step)
+    }
+
+    fn apply_now(&self, key: &Key, step: Step) -> Result<Result<Answer>, Step> {
+        Ok(self.take(key, &step))
     }
 
     fn bell(&self, _key: &Key, id: ClaimId) -> MemoryBell {

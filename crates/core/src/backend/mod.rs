@@ -125,6 +125,12 @@ pub trait Claim: std::fmt::Debug + Send {
     /// One try that does not wait. Stores with a line join it here.
     async fn attempt(&mut self) -> Result<Attempt>;
 
+    /// The same, by a store that can answer on the spot because it is within this process: saves a future. `None`
+    /// from any other.
+    fn attempt_now(&mut self) -> Option<Result<Attempt>> {
+        None
+    }
+
     /// Completes when another attempt is worth making. May be spurious; may be dropped and loses nothing by it.
     async fn changed(&mut self) -> Result<()>;
 
@@ -133,4 +139,9 @@ pub trait Claim: std::fmt::Debug + Send {
 
     /// Removes every trace of this claim, whatever its state. Idempotent.
     async fn release(&mut self) -> Result<Release>;
+
+    /// The same, on the spot; `None` where [`attempt_now`](Self::attempt_now) is.
+    fn release_now(&mut self) -> Option<Result<Release>> {
+        None
+    }
 }

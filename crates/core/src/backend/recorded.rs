@@ -33,6 +33,13 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync + 'static {
     /// bells of those to wake after that.
     fn apply(&self, key: &Key, step: Step) -> impl Future<Output = Result<Answer>> + Send;
 
+    /// The same on the spot, by a store that waits for nothing because it is within this process; the step comes back
+    /// from any other.
+    fn apply_now(&self, key: &Key, step: Step) -> Result<Result<Answer>, Step> {
+        let _ = key;
+        Err(step)
+    }
+
     /// Applies several steps, one answer each in the same order. A store that can do many in one transaction
     /// should; one step's error must not touch another's.
     fn apply_all(&self, steps: Vec<(Key, Step)>) -> impl Future<Output = Vec<Result<Answer>>> + Send {
@@ -211,21 +218,15 @@ enum Trace {
 #[async_trait]
 impl<S: RecordStore> Claim for RecordClaim<S> {
     async fn attempt(&mut self) -> Result<Attempt> {
-        let waiting = self.bell.is_some();
+        // Until it is answered nobody can say what of it is in the store.
         let before = std::mem::replace(&mut self.trace, Trace::Unknown);
-        let answer =
-            self.store.apply(&self.spec.key, Step::Attempt { spec: self.spec.clone(), waiting }).await;
-        self.trace = match &answer {
-            Err(error) if error.kind() == ErrorKind::Indeterminate => Trace::Unknown,
-            _ if before == Trace::Unknown => Trace::Unknown,
-            Ok(Answer::Attempt(Attempt::Granted(_))) => Trace::Entry,
-            _ if waiting => Trace::Entry,
-            _ => before,
-        };
-        match answer? {
-            Answer::Attempt(attempt) => Ok(attempt),
-            other => Err(misfit(&other)),
-        }
+        let answer = self.store.apply(&self.spec.key, self.trying()).await;
+        self.tried(before, answer)
+    }
+
+    fn attempt_now(&mut self) -> Option<Result<Attempt>> {
+        let answer = self.store.apply_now(&self.spec.key, self.trying()).ok()?;
+        Some(self.tried(self.trace, answer))
     }
 
     async fn changed(&mut self) -> Result<()> {
@@ -241,12 +242,47 @@ impl<S: RecordStore> Claim for RecordClaim<S> {
     }
 
     async fn release(&mut self) -> Result<Release> {
-        if self.trace == Trace::None && self.bell.is_none() {
-            return Ok(Release::Released);
+        let Some(step) = self.leaving() else { return Ok(Release::Released) };
+        let answer = self.store.apply(&self.spec.key, step).await;
+        self.left(answer)
+    }
+
+    fn release_now(&mut self) -> Option<Result<Release>> {
+        let Some(step) = self.leaving() else { return Some(Ok(Release::Released)) };
+        let answer = self.store.apply_now(&self.spec.key, step).ok()?;
+        Some(self.left(answer))
+    }
+}
+
+impl<S: RecordStore> RecordClaim<S> {
+    fn trying(&self) -> Step {
+        Step::Attempt { spec: self.spec.clone(), waiting: self.bell.is_some() }
+    }
+
+    /// Takes note of what a try left in the store.
+    fn tried(&mut self, before: Trace, answer: Result<Answer>) -> Result<Attempt> {
+        self.trace = match &answer {
+            Err(error) if error.kind() == ErrorKind::Indeterminate => Trace::Unknown,
+            _ if before == Trace::Unknown => Trace::Unknown,
+            Ok(Answer::Attempt(Attempt::Granted(_))) => Trace::Entry,
+            _ if self.bell.is_some() => Trace::Entry,
+            _ => before,
+        };
+        match answer? {
+            Answer::Attempt(attempt) => Ok(attempt),
+            other => Err(misfit(&other)),
         }
+    }
+
+    /// The step of a release; `None` if there can be nothing to release.
+    fn leaving(&self) -> Option<Step> {
         let barrier = self.trace == Trace::Unknown;
-        let step = Step::Release { id: self.spec.id, barrier };
-        let released = self.store.apply(&self.spec.key, step).await.and_then(release)?;
+        let needless = self.trace == Trace::None && self.bell.is_none();
+        (!needless).then_some(Step::Release { id: self.spec.id, barrier })
+    }
+
+    fn left(&mut self, answer: Result<Answer>) -> Result<Release> {
+        let released = answer.and_then(release)?;
         self.trace = Trace::None;
         Ok(released)
     }

@@ -49,6 +49,8 @@ pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquir
 }
 
 async fn acquire_unnamed(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
+    // A store that answers on the spot never makes us wait; a task that only takes and gives must still let others run.
+    tokio::task::consume_budget().await;
     engine.refuse_if_closed(Operation::Acquire)?;
     fits(&order.spec, &engine.backend.info().capabilities)?;
     let patience = order.patience;
@@ -56,7 +58,7 @@ async fn acquire_unnamed(engine: &Arc<Engine>, order: Order) -> Result<Acquired>
     let contender = Contender::new(engine.clone(), order);
     let (contender, busy) = match line {
         Some(busy) => (contender, busy),
-        None => match engine.carry_on(contender.first_try()).await? {
+        None => match contender.try_first(engine).await? {
             First::Held(won) => return Ok(Acquired::Held(won)),
             First::Busy(contender, busy) => (contender, busy),
         },
@@ -110,11 +112,33 @@ impl Contender {
         Self { engine, spec, keeping, patience, claim }
     }
 
-    /// One try, not waiting. What may pass is left to the wait loop, if there is patience for one; on any other
-    /// error the claim is withdrawn as this is dropped.
+    async fn try_first(self, engine: &Engine) -> Result<First> {
+        match self.try_now() {
+            Ok(first) => first,
+            Err(contender) => engine.carry_on(contender.first_try()).await,
+        }
+    }
+
+    /// One try, not waiting, by a store that needs no future for it.
+    fn try_now(mut self) -> Result<Result<First>, Self> {
+        let sent = self.engine.clock.now();
+        match self.claim().attempt_now() {
+            Some(answer) => Ok(self.tried(sent, answer)),
+            None => Err(self),
+        }
+    }
+
+    /// One try, not waiting.
     async fn first_try(mut self) -> Result<First> {
         let sent = self.engine.clock.now();
-        match self.claim().attempt().await {
+        let answer = self.claim().attempt().await;
+        self.tried(sent, answer)
+    }
+
+    /// What may pass is left to the wait loop, if there is patience for one; on any other error the claim is
+    /// withdrawn as this is dropped.
+    fn tried(mut self, sent: Instant, answer: Result<Attempt>) -> Result<First> {
+        match answer {
             Ok(Attempt::Granted(grant)) => Ok(First::Held(self.hold(grant, sent))),
             Ok(Attempt::Busy(busy)) => Ok(First::Busy(self, busy)),
             Err(error) if self.patience == Patience::None || error.retry() == Retry::No => Err(error),

@@ -18,10 +18,12 @@ use crate::{
 /// Leaves, and tells how that went. Dropping the future changes nothing: the janitor goes on with it.
 pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode) -> Result<()> {
     let left = exit(hold, mode);
-    let finished = if left.total() == 0 {
-        hold.engine.carry_on(withdraw(hold.clone())).await
-    } else {
+    let finished = if left.total() > 0 {
         hold.engine.carry_on(write_count(hold.clone())).await
+    } else if let Some(withdrawn) = withdraw_now(hold) {
+        withdrawn
+    } else {
+        hold.engine.carry_on(withdraw(hold.clone())).await
     };
     finished.map_err(|error| error.during(Operation::Release).about(hold.spec.key.name()))
 }
@@ -29,6 +31,9 @@ pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode) -> Result<()> {
 /// Leaves without waiting for the store: what dropping a guard does.
 pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode) {
     let left = exit(hold, mode);
+    if left.total() == 0 && withdraw_now(hold).is_some() {
+        return;
+    }
     let hold = hold.clone();
     let engine = hold.engine.clone();
     engine.janitor.carry(Box::pin(async move {
@@ -68,15 +73,29 @@ async fn write_count(hold: Arc<Hold>) -> Result<()> {
 /// Withdraws a hold, whatever its count.
 pub(super) async fn withdraw(hold: Arc<Hold>) -> Result<()> {
     let Some(mut claim) = hold.claim.lock().await.take() else { return hold.check(Operation::Release) };
-    match claim.release().await {
+    let answer = claim.release().await;
+    withdrawn(&hold, claim, answer)
+}
+
+/// The same on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
+/// through the claim.
+fn withdraw_now(hold: &Hold) -> Option<Result<()>> {
+    let mut slot = hold.claim.try_lock().ok()?;
+    let answer = slot.as_mut()?.release_now()?;
+    let claim = slot.take()?;
+    Some(withdrawn(hold, claim, answer))
+}
+
+/// What to tell whoever let go; what could not be told to the store, the janitor goes on with.
+fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Result<()> {
+    match answer {
         Ok(Release::Released) => hold.check(Operation::Release),
         Ok(Release::Gone(broken)) => {
             hold.lose(broken.into());
             hold.check(Operation::Release)
         }
         Err(error) => {
-            let until = hold.deadline();
-            let clock = hold.engine.clock.clone();
+            let (clock, until) = (hold.engine.clock.clone(), hold.deadline());
             hold.engine.janitor.carry(Box::pin(release_until(clock, claim, until)));
             Err(still_trying(&error).because(error))
         }

@@ -3,7 +3,7 @@
 -- ARGV: step ('read', 'arm', 'count'), number or id, verb. Answers the count after it, or {'other', kind, number}.
 local step, argument, verb = ARGV[1], ARGV[2], ARGV[3]
 local marker, channel = 'leasehold_latch:' .. tag, 'redisson_countdownlatch__channel__{' .. name .. '}'
-local kind, count = state()
+local kind, count = kind_of()
 if kind == 'none' or kind == 'idle' then
   if step == 'arm' and tonumber(argument) > 0 then
     if kind == 'idle' then

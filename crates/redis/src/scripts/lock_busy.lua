@@ -2,17 +2,21 @@
 if redis.call('hexists', late, id) == 1 then
   return { 'withdrawn' }
 end
-local kind, number, rows = state()
+local kind, number = kind_of()
 if kind == 'idle' then
   clear_idle()
   kind = 'none'
 end
 local plain = shape == 'plain'
-local field = shape == 'write' and id .. ':write' or id
-for _, row in ipairs(rows) do
-  if row[1] == field and (kind == 'plain') == plain and kind ~= 'semaphore' then
-    return { 'held', redis.call('get', fences) or '0', row[3] }
-  end
+local own
+if kind == 'plain' then
+  own = plain and redis.call('get', name) == id
+elseif kind == 'lock' or kind == 'write' then
+  own = not plain and redis.call('hexists', name, kind == 'write' and id .. ':write' or id) == 1
+end
+if own then
+  -- Nobody was granted anything since: the fence of the name is still this one's.
+  return { 'held', redis.call('get', fences) or '0', redis.call('pttl', name) }
 end
 local is_lock = kind == 'lock' or kind == 'read' or kind == 'write'
 if kind ~= 'none' and not (is_lock and not plain) and not (kind == 'plain' and plain) then
@@ -27,4 +31,4 @@ if kind == 'none' and (not head or head == id and line ~= '') then
 end
 local left = kind == 'none' and PLACE or redis.call('pttl', name)
 local place = line == 'stand' and stand(id, left) or 0
-return busy(id, place, left, kind, number, rows)
+return busy(id, place, left, kind, number)

@@ -1,9 +1,10 @@
 -- Acquires permits, on the layout of Redisson's permit-expirable semaphore: one sorted-set member for each.
 --
--- ARGV: id, lease (ms), line, waits, label, verb, of, permits (16 bytes each). Answers as lock.lua does.
+-- ARGV: id, lease (ms), line, waits, label, verb, of, permits (16 bytes each,
+-- or 'bulk:<take>'). Answers as lock.lua does.
 local id, lease, line, waits, label, verb = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local of, permits = tonumber(ARGV[7]), ARGV[8]
-local take = #permits / 16
+local take, bulk = permits_in(permits)
 local fences, late, holds, marker =
   'leasehold_fence:' .. tag, 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag, 'leasehold_permits:' .. tag
 local KEEP = 604800000
@@ -24,21 +25,25 @@ local function win(free)
   if not free then
     redis.call('set', name, of)
     redis.call('set', marker, of)
-    redis.call('del', expiries, holds)
+    redis.call('del', expiries, bulks, holds)
   end
-  redis.call('decrby', name, take)
-  for at = 1, #permits, 16 do
-    redis.call('zadd', expiries, now + lease, string.sub(permits, at, at + 15))
+  redis.call('decrby', name, string.format('%.0f', take))
+  if bulk then
+    redis.call('zadd', bulks, now + lease, bulk .. ' ' .. id)
+  else
+    for at = 1, #permits, 16 do
+      redis.call('zadd', expiries, now + lease, string.sub(permits, at, at + 15))
+    end
   end
   if redis.call('exists', marker) == 1 then
     -- Ours: all of it goes when nobody has used it for long.
-    for _, key in ipairs({ name, marker, expiries }) do
+    for _, key in ipairs({ name, marker, expiries, bulks }) do
       redis.call('pexpire', key, math.max(redis.call('pttl', key), lease + KEEP))
     end
   elseif redis.call('pttl', name) > 0 then
     redis.call('pexpire', expiries, redis.call('pttl', name))
   end
-  redis.call('hset', holds, id, string.format('%.0f %d %s', fence, take, label))
+  redis.call('hset', holds, id, string.format('%.0f %.0f %s', fence, take, label))
   if redis.call('pttl', holds) < tonumber(lease) then
     redis.call('pexpire', holds, lease)
   end
@@ -48,7 +53,7 @@ local function win(free)
   return fence
 end
 
-local kind, number, rows = state()
+local kind, number = kind_of()
 if kind == 'counter' and number == of then
   -- Nobody marked it: it is what Redisson's trySetPermits leaves.
   kind = 'semaphore'
@@ -62,7 +67,8 @@ elseif kind == 'semaphore' and number ~= of then
 elseif kind ~= 'none' and kind ~= 'semaphore' and kind ~= 'idle' then
   return { 'other', kind, number }
 end
-local score = redis.call('zscore', expiries, string.sub(permits, 1, 16))
+local score = bulk and redis.call('zscore', bulks, bulk .. ' ' .. id)
+  or not bulk and redis.call('zscore', expiries, string.sub(permits, 1, 16))
 if score and tonumber(score) > now then
   local note = redis.call('hget', holds, id) or '0'
   return { 'held', string.match(note, '^%d+'), score - now }
@@ -84,4 +90,4 @@ end
 local first = redis.call('zrange', expiries, 0, 0, 'withscores')
 local left = first[2] and tonumber(first[2]) ~= FOREVER and math.max(first[2] - now, 1) or PLACE
 local place = line == 'stand' and stand(id, left) or 0
-return busy(id, place, left, 'semaphore', of, rows)
+return busy(id, place, left, 'semaphore', of)

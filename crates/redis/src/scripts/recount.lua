@@ -17,48 +17,55 @@ if not own[1] and not own[2] then
   return mark
 end
 
-local function write_readers(before)
-  redis.call('hset', name, id, shared)
+local reads = own[3] and tonumber(own[1]) or 0
+if reads > 0 and not own[2] then
+  -- A reader's own lease is in its timeout keys; without them it is dead.
+  left = redis.call('pttl', tag .. ':' .. id .. ':rwlock_timeout:1')
+  if left <= 0 then
+    return mark
+  end
+end
+
+-- A field and a timeout key for each shared hold, and no more of them than that.
+local function write_readers()
+  if shared > 0 then
+    redis.call('hset', name, id, shared)
+  elseif reads > 0 then
+    redis.call('hdel', name, id)
+  end
   for hold = 1, shared do
     redis.call('set', tag .. ':' .. id .. ':rwlock_timeout:' .. hold, 1, 'PX', math.max(left, 1))
   end
-  for hold = shared + 1, before do
+  for hold = shared + 1, reads do
     redis.call('del', tag .. ':' .. id .. ':rwlock_timeout:' .. hold)
+  end
+end
+
+-- From now on the fence of the name may be another reader's: ours goes into the note, as every reader's.
+local function keep_fence()
+  local holds = 'leasehold_holds:' .. tag
+  if redis.call('hexists', holds, id) == 0 then
+    redis.call('hset', holds, id, (redis.call('get', 'leasehold_fence:' .. tag) or '0') .. ' 1 ')
+    redis.call('pexpire', holds, math.max(left, 1))
   end
 end
 
 -- A write that changes nothing and that a full server takes; those after it are taken then.
 redis.call('hdel', name, '')
-local reads = own[3] and tonumber(own[1]) or 0
-if not own[3] and exclusive > 0 then
+if exclusive > 0 and not own[3] then
   redis.call('hset', name, id, exclusive + shared)
 elseif exclusive > 0 and own[2] then
   redis.call('hset', name, id .. ':write', exclusive)
-  if shared > 0 then
-    write_readers(reads)
-  elseif reads > 0 then
-    redis.call('hdel', name, id)
-    write_readers(reads)
-    redis.call('hdel', name, id)
-  end
+  write_readers()
 elseif exclusive > 0 then
   return mark
 else
-  local writes = own[2] or not own[3]
-  if own[3] and not own[2] then
-    left = math.max(left > 0 and redis.call('pttl', tag .. ':' .. id .. ':rwlock_timeout:1') or 1, 1)
-  end
   redis.call('hdel', name, id .. ':write')
   redis.call('hset', name, 'mode', 'read')
-  write_readers(reads)
-  if writes then
-    -- Redisson is silent here and its readers wait on; a message is allowed and wakes them. The note becomes a
-    -- reader's: from now on the fence of the name may be another's.
-    local holds = 'leasehold_holds:' .. tag
-    if redis.call('hexists', holds, id) == 0 then
-      redis.call('hset', holds, id, (redis.call('get', 'leasehold_fence:' .. tag) or '0') .. ' 1 ')
-      redis.call('pexpire', holds, math.max(left, 1))
-    end
+  write_readers()
+  if own[2] or not own[3] then
+    -- Redisson is silent when a writer becomes a reader, and its readers wait on; a message is allowed and wakes them.
+    keep_fence()
     redis.call(verb, 'redisson_rwlock:' .. tag, '1')
   end
 end

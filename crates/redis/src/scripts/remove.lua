@@ -39,8 +39,12 @@ local function remove_reader(verb, id)
 end
 
 local function remove_permits(verb, id, permits)
+  local take, bulk = permits_in(permits)
   local removed, living = 0, 0
-  for at = 1, #permits, 16 do
+  if bulk and redis.call('zrem', bulks, bulk .. ' ' .. id) == 1 then
+    removed, living = take, take
+  end
+  for at = 1, bulk and 0 or #permits, 16 do
     local permit = string.sub(permits, at, at + 15)
     local score = redis.call('zscore', expiries, permit)
     if score then
@@ -50,7 +54,7 @@ local function remove_permits(verb, id, permits)
   end
   redis.call('hdel', holds, id)
   if removed > 0 then
-    local free = redis.call('incrby', name, removed)
+    local free = redis.call('incrby', name, string.format('%.0f', removed))
     if is_idle(free) then
       redis.call('pexpire', name, 86400000)
       redis.call('pexpire', 'leasehold_permits:' .. tag, 86400000)

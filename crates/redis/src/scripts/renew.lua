@@ -1,6 +1,7 @@
 -- Renews many leases, each for itself; never makes a lock and never shortens a lease.
 --
--- KEYS: names. ARGV: for each name an id, a lease (ms) and permits (16 bytes each, or nothing).
+-- KEYS: names. ARGV: for each name an id, a lease (ms) and permits (16 bytes each, or
+-- 'bulk:<take>', or nothing).
 -- Answers for each: what is left (ms), or {'gone', mark}, or {'error', text}.
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -21,21 +22,29 @@ local function keep(name, tag, lease)
   return left
 end
 
-local function renew_permits(name, tag, lease, permits)
-  local expiries = string.find(name, '{', 1, true) and name .. ':timeout' or '{' .. name .. '}:timeout'
-  local left
-  for at = 1, #permits, 16 do
-    local score = redis.call('zscore', expiries, string.sub(permits, at, at + 15))
+local function renew_permits(name, tag, id, lease, permits)
+  local expiries, members = tag .. ':timeout', {}
+  local bulk = string.match(permits, '^bulk:(%d+)$')
+  if bulk then
+    expiries, members = 'leasehold_bulk:' .. tag, { bulk .. ' ' .. id }
+  else
+    for at = 1, #permits, 16 do
+      members[#members + 1] = string.sub(permits, at, at + 15)
+    end
+  end
+  local left = lease
+  for _, member in ipairs(members) do
+    local score = redis.call('zscore', expiries, member)
     if not score or tonumber(score) <= now then
       return nil
     end
-    left = math.max(score - now, lease)
+    left = math.max(score - now, left)
   end
   -- The first write must be one that a full server takes; the scores are not.
   lengthen('leasehold_holds:' .. tag, lease)
   redis.call('pexpire', 'leasehold_fence:' .. tag, lease + 86400000)
-  for at = 1, #permits, 16 do
-    redis.call('zadd', expiries, 'XX', now + left, string.sub(permits, at, at + 15))
+  for _, member in ipairs(members) do
+    redis.call('zadd', expiries, 'XX', now + left, member)
   end
   if redis.call('exists', 'leasehold_permits:' .. tag) == 1 then
     for _, key in ipairs({ name, expiries, 'leasehold_permits:' .. tag }) do
@@ -48,7 +57,7 @@ end
 local function renew(name, id, lease, permits)
   local tag = string.find(name, '{', 1, true) and name or '{' .. name .. '}'
   if permits ~= '' then
-    return renew_permits(name, tag, lease, permits)
+    return renew_permits(name, tag, id, lease, permits)
   end
   if redis.call('type', name).ok == 'string' then
     return redis.call('get', name) == id and keep(name, tag, lease) or nil

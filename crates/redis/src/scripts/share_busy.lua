@@ -2,16 +2,16 @@
 if redis.call('hexists', late, id) == 1 then
   return { 'withdrawn' }
 end
-local kind, number, rows = state()
+local kind, number = kind_of()
 if kind == 'idle' then
   clear_idle()
   kind = 'none'
 end
 if kind == 'read' or kind == 'write' then
-  for _, row in ipairs(rows) do
-    if row[1] == id then
-      return { 'held', string.match(row[4], '^%d+') or '0', row[3] }
-    end
+  local count = redis.call('hget', name, id)
+  local left = count and reader_left(id, count) or -2
+  if left > 0 then
+    return { 'held', string.match(redis.call('hget', holds, id) or '0', '^%d+'), left }
   end
 elseif kind ~= 'none' and kind ~= 'lock' then
   return { 'other', kind, number }
@@ -32,4 +32,4 @@ if (kind == 'none' or kind == 'read') and (not head or head == id and line ~= ''
 end
 local left = kind == 'none' and PLACE or redis.call('pttl', name)
 local place = line == 'stand' and stand(id, left) or 0
-return busy(id, place, left, kind, number, rows)
+return busy(id, place, left, kind, number)

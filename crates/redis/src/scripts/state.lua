@@ -1,6 +1,24 @@
 -- What a name is in use as, and by whom.
-local expiries = string.find(name, '{', 1, true) and name .. ':timeout' or '{' .. name .. '}:timeout'
+local expiries = tag .. ':timeout'
 local FOREVER = 922337203685477
+-- Acquisitions of more permits than anybody wants to see as an entry each: one member for all of them, '<take> <id>'.
+-- Redisson does not know these; it sees that the permits are not there, and only we give them back when a lease ends.
+local bulks = 'leasehold_bulk:' .. tag
+
+-- How many permits an argument stands for: sixteen bytes each, or 'bulk:<take>'.
+local function permits_in(permits)
+  local bulk = string.match(permits, '^bulk:(%d+)$')
+  return bulk and tonumber(bulk) or #permits / 16, bulk
+end
+
+-- How many permits are out.
+local function out()
+  local count = redis.call('zcard', expiries)
+  for _, member in ipairs(redis.call('zrange', bulks, 0, -1)) do
+    count = count + (tonumber(string.match(member, '^%d+')) or 0)
+  end
+  return count
+end
 
 -- What is left of a reader's lease: the longest of its timeout keys. The field alone does not say that it lives.
 local function reader_left(id, count)
@@ -11,13 +29,11 @@ local function reader_left(id, count)
   return left
 end
 
--- Rows of {holder, count, left, note}; the note is ours: fence, count and label.
+-- Rows of {holder, count, left, note}; the note is ours: fence, count and label. Of very many, some.
 local function hash_rows(mode)
   local rows, left = {}, redis.call('pttl', name)
-  if redis.call('hlen', name) > 256 then
-    return rows
-  end
-  local fields = redis.call('hgetall', name)
+  local fields = redis.call('hlen', name) > 256 and redis.call('hscan', name, 0, 'COUNT', 256)[2]
+    or redis.call('hgetall', name)
   for at = 1, #fields, 2 do
     local field, count = fields[at], fields[at + 1]
     local reads = mode and field ~= 'mode' and string.sub(field, -6) ~= ':write'
@@ -32,30 +48,33 @@ end
 
 -- Gives back the permits whose lease is over; says how many are free then.
 local function reclaim(value)
-  local over = redis.call('zrangebyscore', expiries, 0, now, 'limit', 0, 1000)
-  if #over == 0 then
-    return value
+  local back = 0
+  for _, permit in ipairs(redis.call('zrangebyscore', expiries, 0, now, 'limit', 0, 1000)) do
+    back = back + redis.call('zrem', expiries, permit)
   end
-  for _, permit in ipairs(over) do
-    redis.call('zrem', expiries, permit)
+  for _, member in ipairs(redis.call('zrangebyscore', bulks, 0, now)) do
+    redis.call('zrem', bulks, member)
+    back = back + (tonumber(string.match(member, '^%d+')) or 0)
   end
-  return redis.call('incrby', name, #over)
+  return back > 0 and redis.call('incrby', name, back) or value
 end
 
 -- A semaphore of ours that nobody uses is as good as nothing: it stays for a while because Redisson does not make one by
 -- itself.
 local function is_idle(value)
   local of = redis.call('get', 'leasehold_permits:' .. tag)
-  return of and tonumber(of) == value and redis.call('zcard', expiries) == 0
+  return of and tonumber(of) == value and out() == 0
 end
 
 -- Rows of {permit, 1, left, ''} and then those of our notes, {id, 0, 0, note}.
 local function permit_rows()
   local rows = {}
-  local permits = redis.call('zrange', expiries, 0, 255, 'withscores')
-  for at = 1, #permits, 2 do
-    local left = tonumber(permits[at + 1]) == FOREVER and -1 or permits[at + 1] - now
-    rows[#rows + 1] = { permits[at], '1', left, '' }
+  for _, key in ipairs({ expiries, bulks }) do
+    local permits = redis.call('zrange', key, 0, 255, 'withscores')
+    for at = 1, #permits, 2 do
+      local left = tonumber(permits[at + 1]) == FOREVER and -1 or permits[at + 1] - now
+      rows[#rows + 1] = { permits[at], '1', left, '' }
+    end
   end
   local notes = redis.call('hgetall', 'leasehold_holds:' .. tag)
   for at = 1, #notes, 2 do
@@ -64,38 +83,50 @@ local function permit_rows()
   return rows
 end
 
--- The kind of what is under the name, a number that belongs to it, and its rows.
-local function state()
+-- The kind of what is under the name, and a number that belongs to it.
+local function kind_of()
   local type = redis.call('type', name).ok
   if type == 'none' then
-    return 'none', 0, {}
+    return 'none', 0
   elseif type == 'hash' then
     local mode = redis.call('hget', name, 'mode')
     if not mode and redis.call('hexists', name, 'rate') == 1 and redis.call('hexists', name, 'interval') == 1 then
-      return 'limiter', 0, {}
+      return 'limiter', 0
     end
-    return mode or 'lock', 0, hash_rows(mode)
+    return mode or 'lock', 0
   elseif type ~= 'string' then
-    return type, 0, {}
+    return type, 0
   end
   local value = redis.call('get', name)
   local number = string.match(value, '^%-?%d+$') and tonumber(value)
-  local permits = redis.call('exists', 'leasehold_permits:' .. tag, expiries) > 0
-  if number and permits then
+  if number and redis.call('exists', 'leasehold_permits:' .. tag, expiries, bulks) > 0 then
     number = reclaim(number)
     if is_idle(number) then
-      return 'idle', number, {}
+      return 'idle', number
     end
-    return 'semaphore', number + redis.call('zcard', expiries), permit_rows()
+    return 'semaphore', number + out()
+  elseif number and redis.call('exists', 'leasehold_latch:' .. tag) == 1 then
+    return 'latch', number
+  elseif number and redis.call('pttl', name) == -1 then
+    return 'counter', number
   end
-  if number and redis.call('exists', 'leasehold_latch:' .. tag) == 1 then
-    return 'latch', number, {}
+  return 'plain', 0
+end
+
+-- Who holds what is of this kind.
+local function rows_of(kind)
+  if kind == 'lock' then
+    return hash_rows(nil)
+  elseif kind == 'read' or kind == 'write' then
+    return hash_rows(kind)
+  elseif kind == 'semaphore' then
+    return permit_rows()
+  elseif kind == 'plain' then
+    local value = redis.call('get', name)
+    local note = redis.call('hget', 'leasehold_holds:' .. tag, value) or ''
+    return { { value, '1', redis.call('pttl', name), note } }
   end
-  if number and redis.call('pttl', name) == -1 then
-    return 'counter', number, {}
-  end
-  local note = redis.call('hget', 'leasehold_holds:' .. tag, value) or ''
-  return 'plain', 0, { { value, '1', redis.call('pttl', name), note } }
+  return {}
 end
 
 -- A semaphore of ours that nobody uses makes room for another kind.
@@ -123,7 +154,7 @@ local function waiting(id)
 end
 
 -- The answer to one who did not get it.
-local function busy(id, place, left, kind, number, rows)
+local function busy(id, place, left, kind, number)
   local fence = redis.call('get', 'leasehold_fence:' .. tag) or '0'
-  return { 'busy', left, place, waiting(id), kind, number, fence, tostring(now), rows }
+  return { 'busy', left, place, waiting(id), kind, number, fence, tostring(now), rows_of(kind) }
 end

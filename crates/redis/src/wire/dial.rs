@@ -80,7 +80,10 @@ impl Dialer {
         self.in_time(dialing).await
     }
 
-    async fn in_time<T>(&self, dialing: impl Future<Output = Result<T, RedisError>>) -> Result<T, RedisError> {
+    async fn in_time<T>(
+        &self,
+        dialing: impl Future<Output = Result<T, RedisError>>,
+    ) -> Result<T, RedisError> {
         let dialed = tokio::time::timeout(self.config.connect_timeout, dialing).await;
         dialed.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
     }
@@ -108,6 +111,8 @@ impl Dialer {
         if config.scheme() != "rediss" {
             return Client::open(info);
         }
+        // Where several crates bring one, rustls does not choose by itself. Whoever chose before us is right.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let root_cert = config.tls_ca.as_deref().map(std::fs::read).transpose()?;
         Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })
     }
@@ -139,6 +144,8 @@ impl Pause {
 fn chance() -> f64 {
     let mut byte = [0];
     // Without randomness there is no spread, and nothing worse.
-    drop(getrandom::fill(&mut byte));
-    f64::from(byte[0]) / 255.0
+    match getrandom::fill(&mut byte) {
+        Ok(()) => f64::from(byte[0]) / 255.0,
+        Err(_) => 0.5,
+    }
 }

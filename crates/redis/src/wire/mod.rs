@@ -25,8 +25,8 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{Cmd, Pipeline, RedisError, Value};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::dial::{Dialer, Pause};
 use self::dial::Line;
+pub(crate) use self::dial::{Dialer, Pause};
 use crate::{error::Fault, scripts::Script};
 
 /// The most requests in one write.
@@ -187,13 +187,13 @@ impl Writer {
         }
         let dialer = self.dialer.clone();
         let mut dialing = std::pin::pin!(dialer.commands());
-        let dialed = loop {
+        let made = loop {
             tokio::select! {
-                dialed = &mut dialing => break dialed,
+                made = &mut dialing => break made,
                 Some(()) = self.under_way.next(), if !self.under_way.is_empty() => {}
             }
         };
-        match dialed {
+        match made {
             Ok(line) => {
                 self.pause.reset();
                 self.refuses = None;
@@ -217,10 +217,13 @@ async fn exchange(mut line: Line, pipeline: Pipeline, answers: Vec<Answer>, pati
     let unknown = match exchanged {
         Ok(Ok(values)) => {
             for (answer, value) in answers.into_iter().zip(values) {
-                deliver(answer, match value {
-                    Value::ServerError(error) => Err(Fault::Refused(error)),
-                    value => Ok(value),
-                });
+                deliver(
+                    answer,
+                    match value {
+                        Value::ServerError(error) => Err(Fault::Refused(error)),
+                        value => Ok(value),
+                    },
+                );
             }
             return;
         }

@@ -34,7 +34,7 @@ use super::{
 };
 
 /// After how many writes of ours it is time again.
-const EVERY: u64 = 2048;
+const EVERY: u64 = 4096;
 
 /// How large a log may be found at opening, in bytes: who opens a store that nobody else has open reads all of it.
 const LARGE: u64 = 1 << 20;
@@ -46,12 +46,17 @@ const LITTLE: i64 = 256;
 /// How long the upkeep waits for others to leave the log, and at worst keeps them from writing.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// How many rows are too few to bother, and how many are looked at each time: as many as can have become vacant
-/// since our last look, since a name takes two writes to come and go.
-const ROWS: u32 = 1024;
+/// How many rows are too few to bother.
+const FEW: u32 = 2048;
 
 /// How many rows are looked at in one transaction.
 const STRETCH: u32 = 256;
+
+/// How many stretches are looked at each time at least; and at most, for as long as half of each can be removed.
+const STRETCHES: std::ops::RangeInclusive<u32> = 8..=256;
+
+/// How many files of sessions are looked at.
+const SESSIONS: usize = 4096;
 
 /// How long nobody needs to look again after somebody did, in microseconds.
 const REST: u64 = 1_000_000;
@@ -121,18 +126,11 @@ impl Upkeep {
     fn run(&self, log: Log) -> Result<()> {
         let tended = self.lane.with(|connection| {
             move_log(connection, log)?;
-            let crowded = is_crowded(connection)?;
-            for _ in 0..if crowded { ROWS / STRETCH } else { 0 } {
-                sweep(connection, clock::now())?;
-            }
-            Ok(crowded)
+            if is_crowded(connection)? { sweep(connection) } else { Ok(()) }
         });
+        self.folder.sweep(SESSIONS).map_err(|error| from_io(error, "cannot read the folder of sessions"))?;
         match tended {
-            Ok(false) | Err(Failure::Busy) => Ok(()),
-            Ok(true) => self
-                .folder
-                .sweep(ROWS as usize)
-                .map_err(|error| from_io(error, "cannot read the folder of sessions")),
+            Ok(()) | Err(Failure::Busy) => Ok(()),
             Err(Failure::Final(error)) => Err(error),
         }
     }
@@ -141,7 +139,7 @@ impl Upkeep {
 /// Whether there are so many rows that a look at them is due.
 fn is_crowded(connection: &Connection) -> Tried<bool> {
     let many = "SELECT 1 FROM leasehold_record LIMIT 1 OFFSET ?1";
-    Ok(connection.query_row(many, [ROWS], |_| Ok(())).optional()?.is_some())
+    Ok(connection.query_row(many, [FEW], |_| Ok(())).optional()?.is_some())
 }
 
 fn was_tended_lately(connection: &Connection) -> Tried<bool> {
@@ -176,12 +174,22 @@ fn move_log(connection: &Connection, log: Log) -> Tried<()> {
     transaction.commit()
 }
 
-/// Removes those of the next few rows that nobody uses.
-fn sweep(connection: &Connection, now: Moment) -> Tried<()> {
+/// Removes rows that nobody uses, a stretch at a time, each where the last one ended.
+fn sweep(connection: &Connection) -> Tried<()> {
+    for number in 1..=*STRETCHES.end() {
+        let removed = sweep_stretch(connection)?;
+        if number >= *STRETCHES.start() && removed < STRETCH as usize / 2 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn sweep_stretch(connection: &Connection) -> Tried<usize> {
     let transaction = Transaction::write(connection)?;
     let cursor = "SELECT value FROM leasehold_meta WHERE key = 'sweep_cursor'";
     let cursor: Option<String> = connection.query_row(cursor, [], |row| row.get(0)).optional()?;
-    let (seen, unused) = unused(connection, cursor.as_deref().unwrap_or_default(), now)?;
+    let (seen, unused) = unused(connection, cursor.as_deref().unwrap_or_default(), clock::now())?;
     rows::raise_floor(connection, unused.iter().map(|(_, fence)| *fence).max().unwrap_or(0))?;
     for (name, _) in &unused {
         rows::remove(connection, name)?;
@@ -189,7 +197,8 @@ fn sweep(connection: &Connection, now: Moment) -> Tried<()> {
     let keep = "INSERT INTO leasehold_meta VALUES ('sweep_cursor', ?1)
                 ON CONFLICT (key) DO UPDATE SET value = excluded.value";
     connection.execute(keep, [seen.unwrap_or_default()])?;
-    transaction.commit()
+    transaction.commit()?;
+    Ok(unused.len())
 }
 
 /// Among the next rows after the cursor, those nobody uses, with their fences; and where to go on, if not at the start.
@@ -250,7 +259,7 @@ mod tests {
         let store = open(&folder).await;
         let held = win(&store, &spec("held", LONG)).await;
         let mut fences = HashMap::new();
-        for number in 0..ROWS + 500 {
+        for number in 0..FEW + 500 {
             // Some are released, some expire, and one is passed so often that its fence is the greatest.
             let name = if number % 5 == 0 { "often".to_owned() } else { format!("name {number}") };
             let fence = match number % 5 {
@@ -262,7 +271,7 @@ mod tests {
         for _ in 0..8 {
             store.store().upkeep.run(Log::Cut).unwrap();
         }
-        assert!(rows(&store) <= ROWS.into(), "{} rows", rows(&store));
+        assert!(rows(&store) <= FEW.into(), "{} rows", rows(&store));
         for (name, before) in fences {
             let after = pass(&store, &name).await;
             assert!(after > before, "{name}: {after} after {before}");
@@ -295,7 +304,7 @@ mod tests {
         for file in [&dead, &foreign] {
             fs::write(file, "").unwrap();
         }
-        store.store().upkeep.folder.sweep(100).unwrap();
+        store.store().upkeep.run(Log::Reuse).unwrap();
         assert!(!dead.exists());
         assert!(foreign.exists());
         assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2, "our own session has its file still");

@@ -157,15 +157,21 @@ pub(super) async fn a_short_suspend_loses_nothing(fixture: Fixture) {
 /// Nothing of the work in a scope runs after a suspend that outlasted the lease, from its next await on.
 pub(super) async fn a_scope_ends_at_the_first_await_after_a_suspend(fixture: Fixture) {
     let (client, name) = (fixture.client().await, fixture.name("scope"));
-    let went_on = AtomicBool::new(false);
-    let lock = client.lock(&name);
+    let (went_on, lock) = (AtomicBool::new(false), client.lock(&name));
+    let (wakes, woken) = tokio::sync::oneshot::channel();
     let work = lock.scope(async |_| {
-        fixture.time().suspend(Duration::from_secs(31));
-        tokio::task::yield_now().await;
+        woken.await.unwrap();
         went_on.store(true, Ordering::SeqCst);
         Ok::<(), Error>(())
     });
-    assert_eq!(refusal(work.await).kind(), ErrorKind::Lost);
+    let suspends = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // What the work waits for comes while the machine sleeps.
+        fixture.time().suspend(Duration::from_secs(31));
+        wakes.send(()).unwrap();
+    };
+    let (worked, ()) = tokio::join!(work, suspends);
+    assert_eq!(refusal(worked).kind(), ErrorKind::Lost);
     assert!(!went_on.load(Ordering::SeqCst));
     settled(&client, &name).await;
 }

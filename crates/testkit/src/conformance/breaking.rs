@@ -20,10 +20,8 @@ pub(super) async fn a_broken_lock_is_told_and_passes_on(fixture: Fixture) {
     let mut waiting = JoinSet::new();
     waiting.spawn(async move { waits.acquire().await.unwrap() });
     until_waiting(&operator, &name, 1).await;
-    let watch = Stopwatch::start(&fixture);
     assert_eq!(operator.break_hold(&name, guard.id(), "it hangs").await.unwrap(), BreakOutcome::Broken);
     let next = joined(waiting).await.pop().unwrap();
-    watch.was_prompt();
     assert!(next.fence() > guard.fence() + 1, "the fence moved on by the break itself, too");
     let loss = guard.lost().await;
     let Loss::Broken(broken) = &loss else { panic!("{loss:?}") };
@@ -39,15 +37,23 @@ pub(super) async fn a_broken_lock_is_told_and_passes_on(fixture: Fixture) {
     settled(&operator, &name).await;
 }
 
-/// A release that finds the lock broken says so, by whom and why.
+/// Those who wait are woken by a break, and a release that finds its lock broken says so, by whom and why.
 pub(super) async fn a_release_learns_of_the_break(fixture: Fixture) {
     let (client, operator, name) = (fixture.client().await, fixture.client().await, fixture.name("learns"));
     let guard = take(&client.lock(&name)).await;
+    let waits = operator.lock(&name);
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move { waits.acquire().await.unwrap() });
+    until_waiting(&operator, &name, 1).await;
+    let watch = Stopwatch::start(&fixture);
     assert_eq!(operator.break_hold(&name, guard.id(), "maintenance").await.unwrap(), BreakOutcome::Broken);
+    let next = joined(waiting).await.pop().unwrap();
+    watch.was_prompt();
     let error = refusal(guard.release().await);
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(matches!(error.loss(), Some(Loss::Broken(broken)) if &*broken.why == "maintenance"), "{error}");
     assert!(error.to_string().contains("maintenance"), "{error}");
+    next.release().await.unwrap();
     settled(&client, &name).await;
 }
 

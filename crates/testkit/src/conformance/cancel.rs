@@ -206,16 +206,22 @@ pub(super) async fn trying(fixture: Fixture) {
 /// Acquiring a ticket: without it in hand nothing stays behind.
 pub(super) async fn acquiring_a_ticket(fixture: Fixture) {
     let contest = Contest::new(&fixture, Client::lock).await;
-    contest
-        .run(async |contest| {
-            let lock = contest.client.lock(&contest.names[1]).wait("25ms");
-            match lock.ticket().await {
-                Ok(ticket) => contest.client.release_ticket(&ticket).await.map(Some),
-                Err(error) if error.busy().is_some() => Ok(None),
-                Err(error) => Err(error),
+    let asked = contest.client.lock(&contest.names[1]).wait("25ms");
+    for manner in MANNERS {
+        manner.play(&contest.script);
+        let look = async |_, ticket: Option<Result<_>>| {
+            if let Some(ticket) = ticket.transpose().unwrap() {
+                contest.client.release_ticket(&ticket).await.unwrap();
             }
-        })
-        .await;
+            contest.nothing_is_left().await;
+        };
+        manner.sweep(async || asked.ticket().await, look).await;
+        let ask = async |_: &Contest| match asked.ticket().await {
+            Err(error) if error.busy().is_some() => Ok(None),
+            answer => answer.map(Some),
+        };
+        contest.with_a_holder_that_stays(manner, &ask).await;
+    }
 }
 
 /// Waiting for a latch.

@@ -147,7 +147,7 @@ impl Fixture {
 
     /// A lease short enough to wait for its end, and long enough to be renewed in time on a loaded machine.
     pub(super) async fn brief(&self) -> Duration {
-        self.can().await.min_ttl.max(Duration::from_millis(600))
+        self.can().await.min_ttl.max(Duration::from_secs(1))
     }
 
     /// Somebody else to be told apart from us.

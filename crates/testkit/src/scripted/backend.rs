@@ -17,7 +17,7 @@ use leasehold_core::{
 use super::{
     Fault, Script, Verb,
     claim::ScriptedClaim,
-    script::{answer_lost, refused},
+    script::{answer_lost, half_way, refused},
 };
 
 /// Any backend, with faults on order above its claims. See the [module](super) for what that can show.
@@ -81,15 +81,14 @@ impl Backend for Scripted {
         }
         // What arrives at once goes as one batch, as it came.
         let arriving = wanted(|fault| matches!(fault, Fault::Ok | Fault::Slow(_) | Fault::Lost));
+        let half_way = half_way(&faults);
+        tokio::time::sleep(half_way).await;
         let mut answers = self.inner.renew(&arriving).await.into_iter();
+        tokio::time::sleep(half_way).await;
         let mut heard = Vec::with_capacity(batch.len());
         for fault in faults {
             heard.push(match fault {
-                Fault::Ok => answers.next().unwrap_or_else(|| Err(answer_lost())),
-                Fault::Slow(delay) => {
-                    tokio::time::sleep(delay).await;
-                    answers.next().unwrap_or_else(|| Err(answer_lost()))
-                }
+                Fault::Ok | Fault::Slow(_) => answers.next().unwrap_or_else(|| Err(answer_lost())),
                 Fault::Lost => {
                     drop(answers.next());
                     Err(answer_lost())

@@ -41,6 +41,12 @@ impl ScriptedClaim {
         Self { backend, spec, script, inner, overdue: Arc::default(), rung: None }
     }
 
+    /// A late attempt is on its way or has arrived.
+    fn is_overdue(&self) -> bool {
+        let arrived = self.overdue.try_lock().map_or(true, |overdue| !overdue.arrived.is_empty());
+        arrived || Arc::strong_count(&self.overdue) > 1
+    }
+
     /// The same request once more, by a claim of its own: the one in hand may be waiting for its bell when it arrives.
     fn attempt_later(&self, delay: Duration) {
         let mut twin = self.backend.claim(self.spec.clone());
@@ -78,8 +84,9 @@ impl Claim for ScriptedClaim {
             Fault::Ok => self.inner.lock().await.attempt().await,
             Fault::Err(kind) => Err(refused(kind)),
             Fault::Slow(delay) => {
+                tokio::time::sleep(delay / 2).await;
                 let answer = self.inner.lock().await.attempt().await;
-                tokio::time::sleep(delay).await;
+                tokio::time::sleep(delay / 2).await;
                 answer
             }
             Fault::Late(delay) => {
@@ -92,6 +99,15 @@ impl Claim for ScriptedClaim {
             }
             Fault::Never => std::future::pending().await,
         }
+    }
+
+    fn attempt_now(&mut self) -> Option<Result<Attempt>> {
+        if self.script.plays(Verb::Attempt) {
+            return None;
+        }
+        let answer = self.inner.try_lock().ok()?.attempt_now()?;
+        self.script.draw(Verb::Attempt);
+        Some(answer)
     }
 
     async fn changed(&mut self) -> Result<()> {
@@ -130,5 +146,15 @@ impl Claim for ScriptedClaim {
             Ok(overdue.lock().await.withdraw().await?.unwrap_or(release))
         };
         self.script.play(Verb::Release, request).await
+    }
+
+    fn release_now(&mut self) -> Option<Result<Release>> {
+        // After a late attempt there is more to release than the claim itself.
+        if self.script.plays(Verb::Release) || self.is_overdue() {
+            return None;
+        }
+        let answer = self.inner.try_lock().ok()?.release_now()?;
+        self.script.draw(Verb::Release);
+        Some(answer)
     }
 }

@@ -45,7 +45,7 @@ pub enum Fault {
     Ok,
     /// It never reaches the store; the caller gets an error of this kind.
     Err(ErrorKind),
-    /// It takes effect at once; its answer comes this much later.
+    /// It takes half of this time to arrive, and its answer the other half to come back.
     Slow(Duration),
     /// The answer is lost (`Indeterminate`) and the request takes effect this much later, whatever happens meanwhile.
     Late(Duration),

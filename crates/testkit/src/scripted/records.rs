@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{
     Fault, Script, Verb,
-    script::{answer_lost, refused},
+    script::{answer_lost, half_way, refused},
 };
 
 /// A record store with faults on order. See the [module](super) for what that can show.
@@ -51,6 +51,16 @@ impl<S: RecordStore> RecordStore for ScriptedRecords<S> {
         self.play(verb(&step), |inner| async move { inner.store().apply(&key, step).await }).await
     }
 
+    fn apply_now(&self, key: &Key, step: Step) -> Result<Result<Answer>, Step> {
+        let verb = verb(&step);
+        if self.script.plays(verb) {
+            return Err(step);
+        }
+        let answer = self.inner.store().apply_now(key, step)?;
+        self.script.draw(verb);
+        Ok(answer)
+    }
+
     async fn apply_all(&self, steps: Vec<(Key, Step)>) -> Vec<Result<Answer>> {
         let faults: Vec<Fault> = steps.iter().map(|(_, step)| self.script.draw(verb(step))).collect();
         let mut arriving = Vec::new();
@@ -65,15 +75,14 @@ impl<S: RecordStore> RecordStore for ScriptedRecords<S> {
             }
         }
         // What arrives at once goes as one batch, as it came.
+        let half_way = half_way(&faults);
+        tokio::time::sleep(half_way).await;
         let mut answers = self.inner.store().apply_all(arriving).await.into_iter();
+        tokio::time::sleep(half_way).await;
         let mut heard = Vec::with_capacity(faults.len());
         for fault in faults {
             heard.push(match fault {
-                Fault::Ok => answers.next().unwrap_or_else(|| Err(answer_lost())),
-                Fault::Slow(delay) => {
-                    tokio::time::sleep(delay).await;
-                    answers.next().unwrap_or_else(|| Err(answer_lost()))
-                }
+                Fault::Ok | Fault::Slow(_) => answers.next().unwrap_or_else(|| Err(answer_lost())),
                 Fault::Lost => {
                     drop(answers.next());
                     Err(answer_lost())

@@ -103,8 +103,9 @@ impl Script {
             Fault::Ok => request.await,
             Fault::Err(kind) => Err(refused(kind)),
             Fault::Slow(delay) => {
+                tokio::time::sleep(delay / 2).await;
                 let answer = request.await;
-                tokio::time::sleep(delay).await;
+                tokio::time::sleep(delay / 2).await;
                 answer
             }
             Fault::Late(delay) => {
@@ -117,6 +118,13 @@ impl Script {
             }
             Fault::Never => std::future::pending().await,
         }
+    }
+
+    /// Whether anything but the truth may happen to the next call of a verb.
+    pub(super) fn plays(&self, verb: Verb) -> bool {
+        let parts = self.parts();
+        let queued = parts.queued.get(&verb).is_some_and(|queued| !queued.is_empty());
+        queued || parts.always.contains_key(&verb) || parts.dice.is_some()
     }
 
     /// Counts a call and says what happens to it.
@@ -147,6 +155,13 @@ impl Script {
     fn parts(&self) -> MutexGuard<'_, Parts> {
         self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The time it takes a batch to arrive, and again for its answers to come back: that of its slowest part.
+pub(super) fn half_way(faults: &[Fault]) -> Duration {
+    let slow =
+        faults.iter().map(|fault| if let Fault::Slow(delay) = fault { *delay } else { Duration::ZERO });
+    slow.max().unwrap_or_default() / 2
 }
 
 /// The request did not reach the store.

@@ -1,0 +1,62 @@
+//! TLS: a server with a certificate of our own authority is trusted if that authority is named, and not otherwise.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use leasehold_core::{Client, ErrorKind};
+use leasehold_redis::{Redis, RedisConfig};
+use leasehold_testkit::servers::{Recipe, Server, start_or_skip};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+/// A Redis that speaks TLS only, with certificates made for it.
+const SECURE: Recipe =
+    Recipe { program: "redis-server", package: "redis-server", arguments: secure, answers: accepts };
+
+fn secure(port: u16, folder: &Path) -> Vec<String> {
+    make_certificates(folder);
+    let (port, file) = (port.to_string(), |name: &str| folder.join(name).to_string_lossy().into_owned());
+    let options: [(&str, String); 9] = [
+        ("--port", "0".to_owned()),
+        ("--tls-port", port),
+        ("--bind", "127.0.0.1".to_owned()),
+        ("--tls-cert-file", file("server.pem")),
+        ("--tls-key-file", file("server.key")),
+        ("--tls-ca-cert-file", file("ca.pem")),
+        ("--tls-auth-clients", "no".to_owned()),
+        ("--save", String::new()),
+        ("--dir", folder.to_string_lossy().into_owned()),
+    ];
+    options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
+}
+
+fn make_certificates(folder: &Path) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let server = server.signed_by(&key, &authority).unwrap();
+    std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+    std::fs::write(folder.join("server.pem"), server.pem()).unwrap();
+    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+}
+
+fn accepts(address: SocketAddr) -> bool {
+    std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_ok()
+}
+
+#[tokio::test]
+async fn only_a_named_authority_is_trusted() {
+    let Some(server) = start_or_skip(|| Server::start(SECURE)) else { return };
+    let url = format!("rediss://localhost:{}", server.port());
+    let error = Redis::open(RedisConfig::from_url(&url).unwrap()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let trusted = format!("{url}?tls_ca={}", server.folder().join("ca.pem").display());
+    let client = Client::new(Redis::open(RedisConfig::from_url(&trusted).unwrap()).await.unwrap());
+    let guard = client.lock("x").acquire().await.unwrap();
+    let waits = client.lock("x");
+    let waiting = tokio::runtime::Handle::current().spawn(async move { waits.acquire().await.unwrap() });
+    guard.release().await.unwrap();
+    waiting.await.unwrap().release().await.unwrap();
+}

@@ -1,0 +1,106 @@
+//! What waiting and acquiring cost the server.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Stage, eventually};
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn an_acquire_is_one_command_and_so_is_a_release() {
+    let Some(stage) = Stage::set().await else { return };
+    let client = stage.client().await;
+    client.lock("warm").acquire().await.unwrap().release().await.unwrap();
+    let before = counted(&stage).await;
+    for _ in 0..50 {
+        client.lock("x").acquire().await.unwrap().release().await.unwrap();
+    }
+    let after = counted(&stage).await;
+    let grown: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    // Within the scripts: the fence is set once, the hash is set once and emptied once, one message is sent.
+    assert_eq!(grown, [100, 0, 50, 50, 50, 50, 0], "{COUNTED:?}");
+}
+
+const COUNTED: [&str; 7] = ["evalsha", "eval", "set", "hset", "hdel", "publish", "get"];
+
+async fn counted(stage: &Stage) -> Vec<u64> {
+    let mut counts = Vec::new();
+    for command in COUNTED {
+        counts.push(stage.calls(command).await);
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_who_wait_are_one_to_the_server() {
+    let Some(stage) = Stage::set().await else { return };
+    let (client, other) = (stage.client().await, stage.client().await);
+    let holder = other.lock("crowd").ttl("1h").acquire().await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..1000 {
+        let lock = client.lock("crowd");
+        waiting.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    }
+    eventually(async || client.stats().waiting == 1000).await;
+    eventually(async || !stage.raw::<Vec<String>>(&["PUBSUB", "CHANNELS"]).await.is_empty()).await;
+    let subscribers: Vec<(String, u32)> =
+        stage.raw(&["PUBSUB", "NUMSUB", "redisson_lock__channel:{crowd}"]).await;
+    assert_eq!(subscribers[0].1, 1);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = stage.calls("evalsha").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let asked = stage.calls("evalsha").await - before;
+    assert!(asked < 20, "{asked} requests in a second of waiting");
+    holder.release().await.unwrap();
+    while let Some(done) = waiting.join_next().await {
+        done.unwrap();
+    }
+    eventually(async || stage.raw::<Vec<String>>(&["PUBSUB", "CHANNELS"]).await.is_empty()).await;
+}
+
+#[tokio::test]
+async fn no_channel_stays_subscribed() {
+    let Some(stage) = Stage::set().await else { return };
+    let (client, other) = (stage.client().await, stage.client().await);
+    let guard = other.lock("a").acquire().await.unwrap();
+    let permits = other.semaphore("s", 1).permits(1).acquire().await.unwrap();
+    other.latch("l").arm(1).await.unwrap();
+    for _ in 0..3 {
+        assert!(client.lock("a").wait("20ms").try_acquire().await.unwrap().is_none());
+        assert!(client.lock("a").fair().wait("20ms").try_acquire().await.unwrap().is_none());
+        assert!(client.rwlock("a").read().wait("20ms").try_acquire().await.unwrap().is_none());
+        assert!(client.semaphore("s", 1).permits(1).wait("20ms").try_acquire().await.unwrap().is_none());
+        assert!(!client.latch("l").wait_for("20ms").await.unwrap());
+    }
+    eventually(async || stage.raw::<Vec<String>>(&["PUBSUB", "CHANNELS"]).await.is_empty()).await;
+    guard.release().await.unwrap();
+    permits.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn listing_goes_by_scan_and_finds_every_lock_once() {
+    let Some(stage) = Stage::set().await else { return };
+    let client = stage.client().await;
+    let mut guards = Vec::new();
+    for number in 0..300 {
+        stage.raw::<()>(&["SET", &format!("noise:{number}"), "x"]).await;
+        let name = format!("job:{number:03}");
+        let lock = if number % 3 == 0 { client.lock(&name).plain() } else { client.lock(&name) };
+        guards.push(lock.acquire().await.unwrap());
+    }
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = client.list("", cursor.as_deref(), 7).await.unwrap();
+        assert!(page.locks.len() <= 7);
+        found.extend(page.locks.into_iter().map(|state| state.name));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), 300);
+    assert_eq!(stage.calls("keys").await, 0);
+}
