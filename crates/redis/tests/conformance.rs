@@ -1,5 +1,7 @@
 //! Redis passes the suite: on a real server, in real time.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
+
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use leasehold_redis::{Redis, RedisConfig};
@@ -23,16 +25,6 @@ fn server() -> Option<Arc<servers::Redis>> {
 leasehold_testkit::conformance!(redis, real, {
     let server = server().expect("redis-server is installed");
     let url = server.url();
-    Fixture::backends(move || {
-        let config = RedisConfig::from_url(&url).unwrap();
-        async move { Redis::open(config).await.unwrap() }
-    })
-    .keep(server)
-});
-
-leasehold_testkit::conformance!(redis_with_plain_locks, real, {
-    let server = server().expect("redis-server is installed");
-    let url = format!("{}?layout=plain", server.url());
     Fixture::backends(move || {
         let config = RedisConfig::from_url(&url).unwrap();
         async move { Redis::open(config).await.unwrap() }

@@ -20,7 +20,8 @@ use crate::config::Version;
 const GOALS: &[&str] = &["compiler:compile", "jar:jar", "dependency:copy-dependencies"];
 
 /// How Maven says that it cannot get something.
-const UNREACHABLE: &[&str] = &["could not be resolved", "Could not transfer", "Cannot access"];
+const UNREACHABLE: &[&str] =
+    &["could not be resolved", "Could not transfer", "Cannot access", "No plugin found for prefix"];
 
 /// The program's archive, built if it is not there or is of other sources.
 pub(crate) fn jar(version: Version) -> Result<PathBuf, StartError> {

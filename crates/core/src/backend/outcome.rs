@@ -16,6 +16,8 @@ pub struct Busy {
     pub place: Option<usize>,
     /// How many are known to wait, ourselves not counted.
     pub waiters: usize,
+    /// How many of them are likely to get it before us: the more there are, the less it helps to look again soon.
+    pub ahead: usize,
     /// When another try is worth making even if no bell rings: the store's own hint.
     pub retry_after: Option<Duration>,
 }

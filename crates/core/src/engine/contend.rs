@@ -15,6 +15,9 @@ use crate::{
     error::{Error, Operation, Result, Retry},
 };
 
+/// Beyond so many others ahead, more of them change nothing.
+const CROWD: usize = 20;
+
 /// How long to stand in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
@@ -123,9 +126,9 @@ impl Contest<'_> {
     }
 
     /// The longest wait without a bell: the store's hint, but no longer than it wants to be polled, nor than we
-    /// have patience. Spread a little, so that many who were told the same do not all come at once.
+    /// have patience. Whoever has others ahead may look less often: of a crowd, only the first need to be quick. Spread a little, so that many who were told the same do not all come at once.
     fn pause(&self, busy: &Busy, now: Instant) -> Duration {
-        let poll = self.engine.backend.info().capabilities.poll;
+        let poll = self.engine.backend.info().capabilities.poll * (busy.ahead.min(CROWD) as u32 + 1);
         let hint = busy.retry_after.map_or(poll, |hint| hint.min(poll));
         let spread = hint.mul_f64(1.0 + f64::from(now.as_nanos() as u8) / 1024.0) + Duration::from_millis(1);
         match self.patience {

@@ -159,13 +159,13 @@ impl Everyone {
 
 impl World {
     fn everyone(&self) -> Everyone {
-        let around = Surroundings { now: self.now, session: None, alive: &|_| true };
+        let around = Surroundings { now: self.now, session: None, crowd: 64, alive: &|_| true };
         Everyone { record_fence: self.record.fence(), state: self.record.view("the name", &around) }
     }
 
     /// What people are shown.
     pub(crate) fn living(&self) -> Option<LockState> {
         let alive = |session| !self.dead.contains(&session);
-        self.record.view("the name", &Surroundings { now: self.now, session: None, alive: &alive })
+        self.record.view("the name", &Surroundings { now: self.now, session: None, crowd: 64, alive: &alive })
     }
 }

@@ -40,7 +40,7 @@ impl World {
     /// A step by a client whose session is `asker`.
     pub(crate) fn take(&mut self, step: &Step, asker: Option<ClientId>) -> Applied {
         let alive = |session: ClientId| !self.dead.contains(&session);
-        self.record.apply(step, &Surroundings { now: self.now, session: asker, alive: &alive })
+        self.record.apply(step, &Surroundings { now: self.now, session: asker, crowd: 64, alive: &alive })
     }
 
     pub(crate) fn pass(&mut self, time: Duration) {

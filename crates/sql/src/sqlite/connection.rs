@@ -173,7 +173,7 @@ impl Patience {
     /// Pauses that only let other tasks run: a transaction of another process is over before a timer could ring.
     const YIELDS: u32 = 8;
     /// The longest pause.
-    const LONGEST: Duration = Duration::from_millis(5);
+    const LONGEST: Duration = Duration::from_millis(20);
 
     pub(super) fn new(busy_timeout: Duration) -> Self {
         Self { busy_timeout, until: Clock::boot().now().after(busy_timeout), pauses: 0 }

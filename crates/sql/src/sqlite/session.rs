@@ -22,6 +22,10 @@ pub(super) use elsewhere::{Folder, Session};
 #[cfg(unix)]
 pub(super) use unix::{Folder, Session};
 
+/// How many waiters outside the fair line a record lists. Everybody who looks reads all of it, so with hundreds of
+/// processes waiting for one name a long list would cost more than the lock.
+const CROWD: usize = 16;
+
 /// Asks sessions whether they live, each at most once, and remembers who did not answer.
 #[derive(Debug)]
 pub(super) struct RollCall<'f> {
@@ -38,7 +42,7 @@ impl<'f> RollCall<'f> {
     /// Shows `work` the surroundings at this moment.
     pub(super) fn around<T>(&self, now: Moment, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
         let alive = |session| self.lives(session);
-        work(&Surroundings { now, session: self.own, alive: &alive })
+        work(&Surroundings { now, session: self.own, crowd: CROWD, alive: &alive })
     }
 
     /// Those who did not answer.

@@ -122,7 +122,7 @@ fn latches(connection: &Connection) -> Tried<Vec<(String, u64)>> {
 
 fn armed(floor: u64, count: u64) -> Record {
     let mut record = Record::new(floor);
-    let around = Surroundings { now: Moment(0), session: None, alive: &|_| true };
+    let around = Surroundings { now: Moment(0), session: None, crowd: 0, alive: &|_| true };
     let _armed = record.apply(&Step::Latch(LatchStep::Arm { count }), &around);
     record
 }

@@ -12,12 +12,8 @@ use crate::{
     id::ClaimId,
 };
 
-/// How many waiters outside the fair line a record lists. Those beyond still wait; they are only not named, and a
-/// crowd cannot make every step on the name slow.
-const LISTED_WAITERS: usize = 64;
-
 /// How soon a waiter that is not listed, and so cannot be woken, should look again.
-const UNLISTED: Duration = Duration::from_millis(100);
+const UNLISTED: Duration = Duration::from_secs(1);
 
 /// How long a mark of a forced release, or a spent id, outlives the lease it is about.
 const MEMORY: Duration = Duration::from_secs(60);
@@ -200,7 +196,7 @@ impl Record {
         }
         // Those who wait for a latch all pass at once: they form no line and stand in nobody's way.
         let fair = spec.fair && spec.mode != Mode::Open;
-        if !fair && self.waiters.iter().filter(|waiting| !waiting.fair).count() >= LISTED_WAITERS {
+        if !fair && self.waiters.iter().filter(|waiting| !waiting.fair).count() >= around.crowd {
             return false;
         }
         // Waiting ends with the process, whatever the grant does; and only by its session can a waiter be rung.
@@ -220,6 +216,7 @@ impl Record {
             holders: self.holders.iter().map(|held| held.view(now)).collect(),
             place: ours.filter(|&at| self.waiters[at].fair).map(|at| before(at) + 1),
             waiters: self.waiters.len() - usize::from(ours.is_some()),
+            ahead: ours.unwrap_or(self.waiters.len()),
             retry_after: Some(lease.unwrap_or(most).min(most)),
         }
     }

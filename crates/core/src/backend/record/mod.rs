@@ -56,6 +56,9 @@ pub struct Surroundings<'a> {
     pub now: Moment,
     /// The session of the client that takes the step, where the store has sessions.
     pub session: Option<ClientId>,
+    /// How many waiters outside the fair line a record lists. Those beyond still wait; they are only not named and
+    /// not woken, so that a crowd cannot make every step on the name slow where a record is read and written whole.
+    pub crowd: usize,
     /// Whether a session lives. Asked only of those who stand in somebody's way.
     pub alive: &'a dyn Fn(ClientId) -> bool,
 }
@@ -166,25 +169,17 @@ impl Record {
 
     /// Reads what a store kept.
     pub fn decode(text: &str) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Version {
-            format: u32,
+        let read = serde_json::from_str::<Self>(text);
+        match read {
+            Ok(read) if read.format <= FORMAT && read.is_sound() => Ok(Self { format: FORMAT, ..read }),
+            Ok(read) if read.format <= FORMAT => Err(unreadable("a number is out of range")),
+            _ => Err(foreign(text)),
         }
-        let unreadable = |error: Box<dyn std::error::Error + Send + Sync>| {
-            let message = "this is not a record of ours; was the name used by another program?";
-            Error::new(ErrorKind::Internal, Operation::Inspect, message).because(error)
-        };
-        let Version { format } = serde_json::from_str(text).map_err(|error| unreadable(error.into()))?;
-        if format > FORMAT {
-            let message =
-                format!("written by a newer Leasehold (format {format}, we know {FORMAT}); upgrade this one");
-            return Err(Error::new(ErrorKind::Unsupported, Operation::Inspect, message));
-        }
-        let read: Self = serde_json::from_str(text).map_err(|error| unreadable(error.into()))?;
-        if read.fence > MAX_FENCE || read.latch.as_ref().is_some_and(|latch| latch.count == 0) {
-            return Err(unreadable("a number is out of range".into()));
-        }
-        Ok(Self { format: FORMAT, ..read })
+    }
+
+    /// Numbers that no record of ours has would break the arithmetic of the transitions.
+    fn is_sound(&self) -> bool {
+        self.fence <= MAX_FENCE && self.latch.as_ref().is_none_or(|latch| latch.count > 0)
     }
 
     /// Forgets whatever has run out on the store's clock. Says whether that changed anything.
@@ -229,6 +224,28 @@ impl Record {
     fn entries(&self) -> usize {
         self.holders.len() + self.waiters.len() + self.broken.len() + self.spent.len()
     }
+}
+
+/// Why a text is no record of this version.
+fn foreign(text: &str) -> Error {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    match serde_json::from_str(text) {
+        Ok(Version { format }) if format > FORMAT => {
+            let message =
+                format!("written by a newer Leasehold (format {format}, we know {FORMAT}); upgrade this one");
+            Error::new(ErrorKind::Unsupported, Operation::Inspect, message)
+        }
+        Ok(_) => unreadable("something in it has another shape"),
+        Err(error) => unreadable(error),
+    }
+}
+
+fn unreadable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let message = "this is not a record of ours; was the name used by another program?";
+    Error::new(ErrorKind::Internal, Operation::Inspect, message).because(why)
 }
 
 impl Person {

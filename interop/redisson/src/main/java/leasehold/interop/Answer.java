@@ -40,7 +40,16 @@ final class Answer {
     Answer failed(Throwable error) {
         return with("ended", System.nanoTime())
                 .with("error", error.getClass().getSimpleName())
-                .with("message", String.valueOf(error.getMessage()));
+                .with("message", message(error));
+    }
+
+    /** What it says, and what the exceptions below it say: Redisson wraps what matters. */
+    private static String message(Throwable error) {
+        StringBuilder message = new StringBuilder(String.valueOf(error.getMessage()));
+        for (Throwable cause = error.getCause(); cause != null; cause = cause.getCause()) {
+            message.append("; because of ").append(cause.getClass().getSimpleName()).append(": ").append(cause.getMessage());
+        }
+        return message.toString();
     }
 
     void write() {
