@@ -21,6 +21,8 @@ struct Need {
 
 const NEEDS: &[Need] = &[
     Need { program: "redis-server", package: "redis-server", why: "real Redis servers for the tests" },
+    Need { program: "java", package: "default-jdk-headless", why: "the real Redisson beside us" },
+    Need { program: "mvn", package: "maven", why: "to build the program that drives Redisson" },
     Need { program: "flock", package: "util-linux", why: "what `leasehold run` is compared with" },
 ];
 

@@ -23,6 +23,9 @@ use crate::{
 /// How long a release after a lost answer keeps a request that is still on its way from doing anything.
 const BARRIER: u64 = 120_000;
 
+/// How long the fence of a name is kept after the lease, in milliseconds.
+const KEEP: u64 = 24 * 3600 * 1000;
+
 /// One contender.
 #[derive(Debug)]
 pub(crate) struct RedisClaim {
@@ -87,6 +90,7 @@ impl RedisClaim {
         let spec = &self.spec;
         let verb = self.store.topology.verb();
         let lease = spec.ttl.as_millis().max(1) as u64;
+        let keep = lease + KEEP;
         let line = match (spec.fair, self.waits) {
             (false, _) => "",
             (true, false) => "try",
@@ -95,7 +99,7 @@ impl RedisClaim {
         let told = u8::from(self.waits && self.store.presence.is_told(spec.id));
         let label = spec.label.as_deref().unwrap_or("");
         let common = |command: &mut Cmd| {
-            command.arg(&self.id).arg(lease).arg(line).arg(told).arg(label).arg(verb);
+            command.arg(&self.id).arg(lease).arg(keep).arg(line).arg(told).arg(label).arg(verb);
         };
         match (self.form, spec.mode) {
             (Form::Open, _) => {
@@ -115,7 +119,14 @@ impl RedisClaim {
             }
             (form, _) => {
                 self.run(&scripts::LOCK, |command| {
-                    command.arg(&self.id).arg(lease).arg(form.word()).arg(line).arg(told).arg(label);
+                    command
+                        .arg(&self.id)
+                        .arg(lease)
+                        .arg(keep)
+                        .arg(form.word())
+                        .arg(line)
+                        .arg(told)
+                        .arg(label);
                 })
                 .await
             }

@@ -23,11 +23,11 @@ macro_rules! scripts {
 
 scripts! {
     /// Acquires exclusively.
-    LOCK = "name" "lock" "clock" "line" "state" "lock_busy";
+    LOCK = "name" "fence" "lock" "clock" "line" "state" "lock_busy";
     /// Acquires shared.
-    SHARE = "name" "share" "clock" "line" "state" "share_busy";
+    SHARE = "name" "fence" "share" "clock" "line" "state" "share_busy";
     /// Acquires permits.
-    PERMITS = "name" "clock" "line" "state" "permits";
+    PERMITS = "name" "fence" "clock" "line" "state" "permits";
     /// Releases.
     UNLOCK = "name" "unlock" "clock" "line" "wake" "state" "remove" "unlock_any";
     /// Renews many.
@@ -39,7 +39,7 @@ scripts! {
     /// Shows everything about a name.
     LOOK = "name" "clock" "line" "state" "look";
     /// Takes an acquisition out by force.
-    BREAK = "name" "clock" "line" "wake" "state" "remove" "break";
+    BREAK = "name" "fence" "clock" "line" "wake" "state" "remove" "break";
     /// Notes one who waits.
     STANDS = "name" "clock" "stands";
     /// Writes a cell.

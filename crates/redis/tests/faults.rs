@@ -2,7 +2,13 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use common::{Stage, eventually, spawn, spec};
 use leasehold_core::{
@@ -10,6 +16,7 @@ use leasehold_core::{
     backend::{Attempt, Backend, BreakOutcome, Expect, Mode, Release, Shape},
 };
 use leasehold_redis::{Redis, RedisConfig};
+use tokio::task::JoinSet;
 
 #[tokio::test]
 async fn forgotten_scripts_are_sent_again_on_every_path() {
@@ -233,4 +240,47 @@ async fn what_cannot_be_is_refused_at_once() {
     let tls = RedisConfig::from_url(&stage.server.url().replace("redis:", "rediss:")).unwrap();
     let tls = tls.with_connect_timeout(Duration::from_secs(2));
     assert_eq!(Redis::open(tls).await.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_contended_lock_survives_kills_and_flushes() {
+    let Some(stage) = Stage::set().await else { return };
+    let clients = [stage.client().await, stage.client().await];
+    let inside = Arc::new(AtomicBool::new(false));
+    let last = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    for task in 0..8 {
+        let (lock, inside, last) = (clients[task % 2].lock("storm"), inside.clone(), last.clone());
+        let lock = if task < 2 { lock.fair() } else { lock };
+        tasks.spawn(async move {
+            for _ in 0..25 {
+                let guard = lock.acquire().await.unwrap();
+                assert!(!inside.swap(true, Ordering::SeqCst), "two at once");
+                assert!(last.swap(guard.fence(), Ordering::SeqCst) < guard.fence(), "a fence went back");
+                tokio::task::yield_now().await;
+                inside.store(false, Ordering::SeqCst);
+                // One that could not be told is told in the background.
+                drop(guard.release().await);
+            }
+        });
+    }
+    let mut bare = stage.bare.clone();
+    let storm = spawn(async move {
+        for round in 0.. {
+            let kind = if round % 2 == 0 { "pubsub" } else { "normal" };
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg(&["KILL", "TYPE", kind, "SKIPME", "yes"]);
+            kill.query_async::<u32>(&mut bare).await.unwrap();
+            redis::cmd("SCRIPT").arg("FLUSH").query_async::<()>(&mut bare).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    storm.abort();
+    for client in &clients {
+        client.idle().await;
+    }
+    eventually(async || clients[0].inspect("storm").await.is_ok_and(|state| state.is_none())).await;
 }

@@ -1,12 +1,11 @@
 -- Acquires permits, on the layout of Redisson's permit-expirable semaphore: one sorted-set member for each.
 --
--- ARGV: id, lease (ms), line, waits, label, verb, of, permits (16 bytes each,
--- or 'bulk:<take>'). Answers as lock.lua does.
-local id, lease, line, waits, label, verb = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local of, permits = tonumber(ARGV[7]), ARGV[8]
+-- ARGV: id, lease (ms), how long to keep the fence (ms), line, told, label, verb, of, permits (16 bytes each, or
+-- 'bulk:<take>'). Answers as lock.lua does.
+local id, lease, keep, line, told, label, verb = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local of, permits = tonumber(ARGV[8]), ARGV[9]
 local take, bulk = permits_in(permits)
-local fences, late, holds, marker =
-  'leasehold_fence:' .. tag, 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag, 'leasehold_permits:' .. tag
+local late, holds, marker = 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag, 'leasehold_permits:' .. tag
 local KEEP = 604800000
 
 if redis.call('exists', late) == 1 and redis.call('hexists', late, id) == 1 then
@@ -14,14 +13,7 @@ if redis.call('exists', late) == 1 and redis.call('hexists', late, id) == 1 then
 end
 
 local function win(free)
-  local time = redis.call('time')
-  local fence, keep = time[1] * 1000000 + time[2], lease + 86400000
-  local before = redis.call('set', fences, string.format('%.0f', fence), 'PX', keep, 'GET')
-  before = before and tonumber(before) or 0
-  if before >= fence then
-    fence = before + 1
-    redis.call('set', fences, string.format('%.0f', fence), 'PX', keep)
-  end
+  local fence = next_fence(keep, 0)
   if not free then
     redis.call('set', name, of)
     redis.call('set', marker, of)
@@ -43,14 +35,14 @@ local function win(free)
   elseif redis.call('pttl', name) > 0 then
     redis.call('pexpire', expiries, redis.call('pttl', name))
   end
-  redis.call('hset', holds, id, string.format('%.0f %.0f %s', fence, take, label))
+  redis.call('hset', holds, id, string.format('%s %.0f %s', fence, take, label))
   if redis.call('pttl', holds) < tonumber(lease) then
     redis.call('pexpire', holds, lease)
   end
-  if waits == '1' then
+  if told == '1' then
     redis.call('hdel', 'leasehold_waits:' .. tag, id)
   end
-  return fence
+  return tonumber(fence)
 end
 
 local kind, number = kind_of()

@@ -113,6 +113,7 @@ pub(super) fn a_runtime_ends_with_everything_under_way(stage: &Stage<'_>) {
                 tasks.spawn(async move {
                     loop {
                         lock.acquire().await?.release().await?;
+                        tokio::task::yield_now().await;
                     }
                     #[expect(unreachable_code, reason = "says what the loop fails with")]
                     Ok::<(), leasehold_core::Error>(())

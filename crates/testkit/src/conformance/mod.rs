@@ -80,6 +80,7 @@ suite! { $
             names_do_not_exclude_each_other,
             prefixes_keep_clients_apart,
             two_thousand_hand_overs_lose_no_wake_up,
+            a_task_that_never_waits_lets_others_run,
             a_scope_releases_whatever_becomes_of_the_work,
         }
         shared {

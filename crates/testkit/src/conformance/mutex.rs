@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use leasehold_core::{Client, ErrorKind, Operation, Outcome};
@@ -168,6 +168,26 @@ pub(super) async fn two_thousand_hand_overs_lose_no_wake_up(fixture: Fixture) {
     guard.release().await.unwrap();
     watch.was_prompt();
     settled(&clients[0], &name).await;
+}
+
+/// A task that acquires and releases without ever having to wait lets other tasks of its thread run.
+pub(super) async fn a_task_that_never_waits_lets_others_run(fixture: Fixture) {
+    let (client, name) = (fixture.client().await, fixture.name("busy"));
+    let has_run = Arc::new(AtomicBool::new(false));
+    let (lock, seen) = (client.lock(&name), has_run.clone());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        for _ in 0..20_000 {
+            if seen.load(Ordering::SeqCst) {
+                return;
+            }
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
+        panic!("nobody else on this thread got to run meanwhile");
+    });
+    tasks.spawn(async move { has_run.store(true, Ordering::SeqCst) });
+    joined(tasks).await;
+    settled(&client, &name).await;
 }
 
 /// Work done in a scope holds the lock, and gives it back with its result, its error and its panic.

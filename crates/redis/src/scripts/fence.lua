@@ -1,0 +1,16 @@
+-- The next fence of the name, as text: the server's time in microseconds, or one more than the last where that is not
+-- less, so that fences grow though the clock is set back or the last one is lost. The last one is kept for `keep` ms.
+-- This is the first write of every acquire, and one that a full server refuses: then nothing has happened.
+-- Numbers stay text where they can: turning them to and fro costs as much as a command.
+local fences = 'leasehold_fence:' .. tag
+local function next_fence(keep, floor)
+  local time = redis.call('time')
+  local fence = time[1] .. string.format('%06d', time[2])
+  local before = redis.call('set', fences, fence, 'PX', keep, 'GET')
+  before = math.max(before and tonumber(before) or 0, floor)
+  if before >= tonumber(fence) then
+    fence = string.format('%.0f', before + 1)
+    redis.call('set', fences, fence, 'PX', keep)
+  end
+  return fence
+end
