@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Crates that have features, and each feature by itself.
-const FEATURES: &[(&str, &[&str])] = &[("leasehold", &["sqlite"]), ("leasehold-sql", &["sqlite"])];
+const FEATURES: &[(&str, &[&str])] = &[("leasehold", &["sqlite", "redis"]), ("leasehold-sql", &["sqlite"])];
 
 /// Runs it all.
 pub(crate) fn run(allow_missing: bool) -> Outcome {

@@ -20,9 +20,10 @@ pub struct Settings {
 /// |---|---|
 /// | `memory:` | this process |
 /// | `sqlite:PATH` | a file on this machine, for many processes (feature `sqlite`) |
+/// | `redis://HOST`, `rediss://HOST`, `redis+unix:///SOCKET` | one Redis or Valkey (feature `redis`) |
 ///
 /// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
-/// `busy_timeout` besides.
+/// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca` and `layout`.
 ///
 /// # Errors
 /// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
@@ -62,7 +63,10 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
             Ok(Client::builder(Memory::new()))
         }
         "sqlite" => open_sqlite(url).await,
-        other => Err(config(format!("no store is called {other:?}; there are memory: and sqlite:PATH"))),
+        "redis" | "rediss" | "redis+unix" => open_redis(url).await,
+        other => Err(config(format!(
+            "no store is called {other:?}; there are memory:, sqlite:PATH and redis://HOST"
+        ))),
     }
 }
 
@@ -80,10 +84,27 @@ async fn open_sqlite(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Ok(Client::builder(leasehold_sql::Sqlite::open(sqlite).await?))
 }
 
+#[cfg(feature = "redis")]
+async fn open_redis(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let redis = leasehold_redis::RedisConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_redis::Redis::open(redis).await?))
+}
+
 #[cfg(not(feature = "sqlite"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("SQLite", "sqlite"))
+}
+
+#[cfg(not(feature = "redis"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_redis(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("Redis", "redis"))
+}
+
+#[cfg(not(all(feature = "sqlite", feature = "redis")))]
+fn left_out(store: &str, feature: &str) -> leasehold_core::Error {
     use leasehold_core::{Error, ErrorKind, Operation};
-    let message = "this build has no SQLite; build it with the feature `sqlite`";
-    Err(Error::new(ErrorKind::Unsupported, Operation::Connect, message))
+    let message = format!("this build has no {store}; build it with the feature `{feature}`");
+    Error::new(ErrorKind::Unsupported, Operation::Connect, message)
 }

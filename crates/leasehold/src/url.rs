@@ -9,7 +9,13 @@ use leasehold_core::{Error, Operation, Result};
 
 /// A URL in its parts.
 #[derive(Debug)]
+#[cfg_attr(
+    not(all(feature = "sqlite", feature = "redis")),
+    allow(dead_code, reason = "some of it is for stores this build leaves out")
+)]
 pub(crate) struct StoreUrl<'a> {
+    /// The whole of it, for stores that read their own.
+    pub(crate) whole: &'a str,
     pub(crate) scheme: &'a str,
     /// Between the scheme and the options.
     pub(crate) rest: &'a str,
@@ -22,7 +28,7 @@ impl<'a> StoreUrl<'a> {
         let no_scheme = || config("this is not a store URL; write it like sqlite:locks.db or memory:");
         let (scheme, rest) = url.split_once(':').ok_or_else(no_scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        Ok(Self { scheme, rest, options: form_urlencoded::parse(query.as_bytes()).collect() })
+        Ok(Self { whole: url, scheme, rest, options: form_urlencoded::parse(query.as_bytes()).collect() })
     }
 
     /// Takes an option out; the last one counts.

@@ -163,7 +163,7 @@ impl Run<'_> {
         self.report.held_for(begun.until(self.clock.now()).saturating_sub(waited));
         let released = hold.release().await;
         let Ended { end, leash } = ran.map_err(|failure| self.name_command(failure))?;
-        leash.gone(&self.clock).await;
+        leash.end();
         Ok(self.conclude(&end, released))
     }
 

@@ -13,6 +13,8 @@ use nix::{
     unistd::Pid,
 };
 
+use crate::procfs;
+
 /// The process group that a child leads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
@@ -71,7 +73,7 @@ struct Process {
 
 impl Process {
     fn read(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&procfs::read(&format!("/proc/{pid}/stat"))?)
     }
 
     /// `PID (NAME) STATE PARENT GROUP … THREADS … START …`, where NAME may hold anything, parentheses too. The state

@@ -1,6 +1,6 @@
 //! The parent's end of a dead-man: starting it, telling it things, learning how it ended.
 //!
-//! Nothing here waits. The pipe never blocks the parent: a dead-man that does not read (stopped by somebody) loses
+//! Nothing here waits but for a process that was killed. The pipe never blocks the parent: a dead-man that does not read (stopped by somebody) loses
 //! deadlines, and is thereby early, never late.
 
 use std::{
@@ -117,23 +117,12 @@ impl Leash {
         Some(Verdict::from_code(status.code()))
     }
 
-    /// Waits until it has gone, for a moment: not every init reaps what is left to it. It was told to go long ago.
-    ///
-    /// # Cancel safety
-    /// Dropping it leaves the process to init.
-    pub(crate) async fn gone(mut self, clock: &Clock) {
-        for _ in 0..100 {
-            if self.ended().is_some() {
-                return;
-            }
-            clock.pause(Duration::from_millis(1)).await;
-        }
-    }
-
-    /// Tells it that there is nothing left to watch and leaves it to itself.
-    pub(crate) fn let_go(self) {
-        // One that is gone needs no word.
-        let _ = self.tell(Message::Done);
+    /// Ends it when there is nothing left to watch. It would go by itself, having been told so; but not every init
+    /// reaps what is left to it, and to wait for it would take longer.
+    pub(crate) fn end(mut self) {
+        // One that is gone already is reaped all the same.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

@@ -121,7 +121,7 @@ fn not_started(error: &io::Error, mut leash: Leash, terminal: Option<Terminal>) 
         terminal.reclaim();
     }
     let ended = leash.ended();
-    leash.let_go();
+    leash.end();
     match error.kind() {
         io::ErrorKind::BrokenPipe if ended == Some(Verdict::Missed) => {
             Failure::new(Exit::Lost, "lost: the lease ran out before the command could be started")

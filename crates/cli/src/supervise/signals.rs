@@ -4,10 +4,12 @@
 //! is not caught, so the child inherits that it is ignored, as it would without us. CHLD is the exception: without
 //! it we would not learn how the child ended.
 
-use std::{fs, future::poll_fn, io, task::Poll};
+use std::{future::poll_fn, io, task::Poll};
 
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind};
+
+use crate::procfs;
 
 /// Signals that end a wait for a lock.
 pub(crate) const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -61,8 +63,8 @@ fn bit(signal: Signal) -> u64 {
 
 /// The set of ignored signals; none where it cannot be known.
 fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    parse_ignored(&status).unwrap_or(0)
+    let status = procfs::read("/proc/self/status").unwrap_or_default();
+    parse_ignored(&String::from_utf8_lossy(&status)).unwrap_or(0)
 }
 
 fn parse_ignored(status: &str) -> Option<u64> {

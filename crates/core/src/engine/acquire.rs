@@ -41,14 +41,8 @@ pub(crate) enum Acquired {
     Busy(Busy),
 }
 
-/// Acquires as ordered.
+/// Acquires as ordered. Errors do not know the name yet: whoever asked does.
 pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
-    let spec = order.spec.clone();
-    let acquired = acquire_unnamed(engine, order).await;
-    acquired.map_err(|error| error.during(Operation::Acquire).about(spec.key.name()))
-}
-
-async fn acquire_unnamed(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
     // A store that answers on the spot never makes us wait; a task that only takes and gives must still let others run.
     tokio::task::consume_budget().await;
     engine.refuse_if_closed(Operation::Acquire)?;

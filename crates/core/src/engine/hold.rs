@@ -8,7 +8,7 @@ use std::{
     future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -16,7 +16,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Engine, time::Instant};
+use super::{Engine, keep, time::Instant};
 use crate::{
     backend::{Claim, ClaimSpec, Grant, Holds, Loss, Mode, Renew, Renewal},
     error::{Error, ErrorKind, Operation, Result},
@@ -52,8 +52,9 @@ pub(crate) struct Hold {
     holds: Mutex<Holds>,
     /// The claim, until it is withdrawn. One task at a time speaks through it.
     pub(super) claim: tokio::sync::Mutex<Option<Box<dyn Claim>>>,
-    /// When the keeper looks at this hold next; it belongs to the keeper's lock.
+    /// When the keeper looks at this hold next, and where it is among what is fresh: both belong to the keeper's lock.
     pub(super) due: AtomicU64,
+    pub(super) place: AtomicUsize,
 }
 
 /// What of an acquisition's options outlives the winning of it.
@@ -89,6 +90,7 @@ impl Hold {
             spec,
             claim: tokio::sync::Mutex::new(Some(claim)),
             due: AtomicU64::new(0),
+            place: AtomicUsize::new(keep::NOWHERE),
         };
         hold.believe(sent, grant.granted);
         Arc::new(hold)

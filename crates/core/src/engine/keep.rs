@@ -33,6 +33,9 @@ const BATCH: usize = 256;
 /// What is due within this time is renewed along: fewer, larger requests.
 const GATHER: Duration = Duration::from_millis(20);
 
+/// Not among what is fresh.
+pub(super) const NOWHERE: usize = usize::MAX;
+
 /// The holds of one client, by when to look at them.
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -45,6 +48,8 @@ pub(crate) struct Keeper {
 #[derive(Debug, Default)]
 struct Schedule {
     entries: BTreeMap<(u64, u64), Arc<Hold>>,
+    /// What came since the task looked last. Most locks are given back before it looks again, and need no order.
+    fresh: Vec<Arc<Hold>>,
     /// When the task looks next; an entry before that must ring the bell.
     looks: u64,
     closed: bool,
@@ -59,13 +64,20 @@ impl Keeper {
     /// Begins to keep a hold won by a request sent at `sent`.
     pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
         self.stands(&hold.spec, Some(hold.fence), sent);
-        self.put(&mut self.schedule(), hold, hold.next_due(sent));
+        let due = hold.next_due(sent).as_nanos();
+        hold.due.store(due, Ordering::Relaxed);
+        let mut schedule = self.schedule();
+        hold.place.store(schedule.fresh.len(), Ordering::Relaxed);
+        schedule.fresh.push(hold.clone());
+        if due < schedule.looks {
+            self.bell.notify_one();
+        }
     }
 
     /// Stops keeping it, at once: no renewal of it begins after this.
     pub(super) fn forget(&self, hold: &Hold) {
         self.stands_no_more(hold.spec.id);
-        self.schedule().entries.remove(&entry(hold));
+        self.schedule().remove(hold);
     }
 
     /// Somebody holds, or waits if there is no fence: others may be told.
@@ -86,11 +98,14 @@ impl Keeper {
 
     /// All holds, kept no more.
     pub(super) fn take_all(&self) -> Vec<Arc<Hold>> {
-        std::mem::take(&mut self.schedule().entries).into_values().collect()
+        let mut schedule = self.schedule();
+        schedule.order_fresh();
+        std::mem::take(&mut schedule.entries).into_values().collect()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.schedule().entries.len()
+        let schedule = self.schedule();
+        schedule.entries.len() + schedule.fresh.len()
     }
 
     /// Ends the task.
@@ -99,20 +114,16 @@ impl Keeper {
         self.bell.notify_one();
     }
 
-    fn put(&self, schedule: &mut Schedule, hold: &Arc<Hold>, due: Instant) {
-        hold.due.store(due.as_nanos(), Ordering::Relaxed);
-        schedule.entries.insert(entry(hold), hold.clone());
-        if due.as_nanos() < schedule.looks {
-            self.bell.notify_one();
-        }
-    }
-
     /// Moves the entry of a hold that is still kept.
     fn postpone(&self, hold: &Arc<Hold>, due: Instant) {
         let mut schedule = self.schedule();
         // Under one lock with the look: a hold that was released meanwhile must not come back.
-        if schedule.entries.remove(&entry(hold)).is_some() {
-            self.put(&mut schedule, hold, due);
+        if schedule.remove(hold) {
+            hold.due.store(due.as_nanos(), Ordering::Relaxed);
+            schedule.entries.insert(entry(hold), hold.clone());
+            if due.as_nanos() < schedule.looks {
+                self.bell.notify_one();
+            }
         }
     }
 
@@ -124,6 +135,7 @@ impl Keeper {
     fn take_due(&self, now: Instant) -> Vec<Arc<Hold>> {
         let horizon = now.after(GATHER).as_nanos();
         let mut schedule = self.schedule();
+        schedule.order_fresh();
         let later = schedule.entries.split_off(&(horizon.saturating_add(1), 0));
         let due = std::mem::replace(&mut schedule.entries, later);
         let mut renewals = Vec::new();
@@ -147,6 +159,8 @@ impl Keeper {
         if schedule.closed {
             return None;
         }
+        // What came between the look and this must be slept no longer than it can bear.
+        schedule.order_fresh();
         let next = schedule.entries.keys().next().map(|(due, _)| Instant::from_nanos(*due));
         let nothing = next.is_none() && self.presence.as_ref().is_none_or(Presence::is_empty);
         // One more tick after the last entry went: locks that come and go need not wake the task each time.
@@ -154,6 +168,29 @@ impl Keeper {
         let sleep = if idle { Duration::MAX } else { next.map_or(TICK, |due| now.until(due)).min(TICK) };
         schedule.looks = now.after(sleep).as_nanos();
         Some(sleep)
+    }
+}
+
+impl Schedule {
+    /// Takes a hold out, wherever it is. Says whether it was there.
+    fn remove(&mut self, hold: &Hold) -> bool {
+        let place = hold.place.swap(NOWHERE, Ordering::Relaxed);
+        if place == NOWHERE {
+            return self.entries.remove(&entry(hold)).is_some();
+        }
+        self.fresh.swap_remove(place);
+        if let Some(moved) = self.fresh.get(place) {
+            moved.place.store(place, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Puts what is fresh in its order.
+    fn order_fresh(&mut self) {
+        for hold in self.fresh.drain(..) {
+            hold.place.store(NOWHERE, Ordering::Relaxed);
+            self.entries.insert(entry(&hold), hold);
+        }
     }
 }
 

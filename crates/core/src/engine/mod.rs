@@ -16,7 +16,13 @@ mod presence;
 mod tally;
 pub mod time;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{runtime::Handle, sync::watch};
 
@@ -43,6 +49,8 @@ pub(crate) struct Engine {
     janitor: Janitor,
     waiting: Tally,
     closing: watch::Sender<bool>,
+    /// The same, read without a lock by everybody who asks for something.
+    closed: AtomicBool,
 }
 
 impl Engine {
@@ -53,8 +61,8 @@ impl Engine {
         runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone(), who.clone()));
         let janitor = Janitor::start(&runtime);
         let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
-        let closing = watch::channel(false).0;
-        Arc::new(Self { backend, clock, who, ids, runtime, gate, keeper, janitor, waiting, closing })
+        let (closing, closed) = (watch::channel(false).0, AtomicBool::new(false));
+        Arc::new(Self { backend, clock, who, ids, runtime, gate, keeper, janitor, waiting, closing, closed })
     }
 
     /// Held locks, waiting claims and unfinished clean-ups.
@@ -67,7 +75,7 @@ impl Engine {
     }
 
     pub(crate) fn refuse_if_closed(&self, operation: Operation) -> Result<()> {
-        if *self.closing.borrow() { Err(closed(operation)) } else { Ok(()) }
+        if self.closed.load(Ordering::SeqCst) { Err(closed(operation)) } else { Ok(()) }
     }
 
     /// Completes when the client is shut down.
@@ -78,6 +86,7 @@ impl Engine {
 
     /// Ends everything: waiting claims are told, held locks are released, the store is closed.
     pub(crate) async fn shutdown(self: &Arc<Self>, within: Duration) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
         self.closing.send_replace(true);
         for hold in self.keeper.take_all() {
             hold.lose(Loss::Shutdown);

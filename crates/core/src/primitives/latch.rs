@@ -93,7 +93,7 @@ impl Latch {
             lock = lock.wait(wait);
         }
         let order = lock.order(Life::Session, Patience::Forever)?;
-        match acquire(self.client.engine(), order).await? {
+        match acquire(self.client.engine(), order).await.map_err(|error| lock.failed(error))? {
             Acquired::Busy(_) => Ok(false),
             Acquired::Held(won) => {
                 // Nothing is held; this removes what waiting may have left behind.

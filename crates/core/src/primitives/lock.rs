@@ -227,7 +227,7 @@ impl Lock {
     pub async fn ticket(&self) -> Result<Ticket> {
         let order = self.order(Life::Detached, Patience::Forever)?;
         let (mode, ttl) = (order.spec.mode, order.spec.ttl);
-        match acquire(self.client.engine(), order).await? {
+        match acquire(self.client.engine(), order).await.map_err(|error| self.failed(error))? {
             Acquired::Held(won) => {
                 let hold = won.take();
                 Ok(Ticket::new(hold.spec.key.name(), hold.spec.id, mode, hold.fence, ttl))
@@ -239,13 +239,21 @@ impl Lock {
     pub(super) async fn ask(&self, otherwise: Patience) -> Result<Outcome> {
         let order = self.order(Life::Session, otherwise)?;
         if let Some(owner) = &self.owner {
-            return owner.acquire(self.client.engine(), order).await;
+            return owner
+                .acquire(self.client.engine(), order)
+                .await
+                .map_err(|error| error.about(self.name()));
         }
         let mode = order.spec.mode;
-        Ok(match acquire(self.client.engine(), order).await? {
+        Ok(match acquire(self.client.engine(), order).await.map_err(|error| self.failed(error))? {
             Acquired::Held(won) => Outcome::Held(Guard::new(won.take(), mode)),
             Acquired::Busy(busy) => Outcome::Busy(busy),
         })
+    }
+
+    /// What went wrong on the way to this lock.
+    pub(super) fn failed(&self, error: Error) -> Error {
+        error.during(Operation::Acquire).about(self.name())
     }
 
     pub(super) fn order(&self, life: Life, otherwise: Patience) -> Result<Order> {

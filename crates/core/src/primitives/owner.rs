@@ -60,8 +60,7 @@ impl Owner {
     }
 
     pub(super) async fn acquire(&self, engine: &Arc<Engine>, order: Order) -> Result<Outcome> {
-        let name = order.spec.key.clone();
-        self.belongs_to(engine, order.spec.mode).map_err(|error| error.about(name.name()))?;
+        self.belongs_to(engine, order.spec.mode)?;
         let mode = order.spec.mode;
         let slot = self.slot(&order.spec.key);
         let Some(mut current) = order.patience.bear(&engine.clock, slot.lock()).await else {
@@ -71,10 +70,10 @@ impl Owner {
         if let Some(hold) = current.upgrade()
             && let Some(entered) = hold.enter(mode)
         {
-            entered.map_err(|error| error.about(name.name()))?;
+            entered?;
             return reenter(&hold, mode).await.map(Outcome::Held);
         }
-        match acquire(engine, order).await? {
+        match acquire(engine, order).await.map_err(|error| error.during(Operation::Acquire))? {
             Acquired::Busy(busy) => Ok(Outcome::Busy(busy)),
             Acquired::Held(won) => {
                 let guard = Guard::new(won.take(), mode);
