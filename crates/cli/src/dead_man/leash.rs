@@ -1,7 +1,7 @@
 //! The parent's end of a dead-man: starting it, telling it things, learning how it ended.
 //!
-//! Nothing here waits but for a process that was killed. The pipe never blocks the parent: a dead-man that does not read (stopped by somebody) loses
-//! deadlines, and is thereby early, never late.
+//! Nothing here waits but for a process that was killed. The pipe never blocks the parent: a dead-man that does not
+//! read (stopped by somebody) loses deadlines, and is thereby early, never late.
 
 use std::{
     fs::File,

@@ -1,7 +1,7 @@
 //! The store within this process: the reference for every other, and the one that tests and examples use.
 //!
 //! Records live in a map behind a mutex; time is the client's [`Clock`], so a test with paused time has a store
-//! with paused time. Vacant records are removed at once, which raises the floor that new ones start from.
+//! with paused time. Vacant records are swept now and then, which raises the floor that new ones start from.
 
 use std::{
     collections::BTreeMap,
@@ -43,7 +43,9 @@ struct Shelves {
     /// No record may start below this: the newest fence of any record removed.
     floor: u64,
     cell_version: u64,
-    /// How many records there may be before those whose time is over are looked for.
+    /// How many records have nothing left in them.
+    vacant: usize,
+    /// How many records there may be, half of them vacant, before they are swept.
     sweep_at: usize,
 }
 
@@ -176,33 +178,26 @@ impl Shelves {
         {
             self.bells.remove(id);
         }
-        let applied = match self.records.entry_ref(key.full()) {
-            EntryRef::Occupied(mut entry) => {
-                let applied = entry.get_mut().apply(step, around);
-                if entry.get().is_vacant() {
-                    self.floor = self.floor.max(entry.remove().fence());
-                }
-                applied
-            }
+        let record = match self.records.entry_ref(key.full()) {
+            EntryRef::Occupied(entry) => entry.into_mut(),
             EntryRef::Vacant(entry) => {
-                let mut record = Record::new(self.floor);
-                let applied = record.apply(step, around);
-                self.floor = self.floor.max(record.fence());
-                if !record.is_vacant() {
-                    entry.insert_with_key(key.shared(), record);
-                }
-                applied
+                self.vacant += 1;
+                entry.insert_with_key(key.shared(), Record::new(self.floor))
             }
         };
+        self.vacant -= usize::from(record.is_vacant());
+        let applied = record.apply(step, around);
+        self.vacant += usize::from(record.is_vacant());
         self.sweep(around.now);
         self.ring(&applied.wake);
         applied.answer
     }
 
-    /// Removes records that only time has emptied: nobody may ever ask for those names again. Looking through all
-    /// of them each time they have doubled costs little per step.
+    /// Removes records with nothing left in them, and those that only time has emptied: nobody may ever ask for those
+    /// names again. Not at each step: a name that comes and goes keeps its record meanwhile, and looking through all
+    /// of them now and then costs little per step.
     fn sweep(&mut self, now: Moment) {
-        if self.records.len() <= self.sweep_at {
+        if self.records.len() <= self.sweep_at && self.vacant <= self.sweep_at / 2 {
             return;
         }
         let floor = &mut self.floor;
@@ -212,7 +207,8 @@ impl Shelves {
             !record.is_vacant()
         });
         self.cells.retain(|_, (_, until)| until.is_none_or(|until| until > now));
-        self.sweep_at = (self.records.len() * 2).max(1024);
+        self.vacant = 0;
+        self.sweep_at = (self.records.len() * 2).max(2048);
     }
 
     fn ring(&self, wakes: &[Wake]) {

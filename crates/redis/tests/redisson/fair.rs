@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use leasehold_core::Guard;
+use leasehold_core::{ErrorKind, Guard, backend::BreakOutcome};
 use leasehold_interop::{Call, Lock};
 use tokio::task::JoinHandle;
 
-use crate::stage::{LEASE, ROUNDS, Stage, java, wait};
+use crate::{
+    common::eventually,
+    stage::{LEASE, ROUNDS, Stage, java, wait},
+};
 
 sentences! {
     a_rust_waiter_is_woken_by_javas_unlock
@@ -18,6 +21,8 @@ sentences! {
     who_does_not_stand_in_line_waits_for_the_line
     a_break_by_rust_wakes_the_head_of_the_line
     a_forced_unlock_by_java_wakes_the_head_of_the_line
+    a_java_waiter_in_line_is_woken_by_a_rust_lock_that_is_not_fair
+    a_rust_waiter_outside_the_line_finds_what_java_left_without_a_word
 }
 
 /// One who stands in line.
@@ -167,9 +172,11 @@ async fn a_break_by_rust_wakes_the_head_of_the_line(stage: &mut Stage) {
     java(holder.lock_for(LEASE)).await;
     let line = queue(stage, &[("t1", true), ("", false)]).await;
     let id = stage.holders("f").await[0].id;
-    stage.rust.break_hold("f", id, "it hangs").await.unwrap();
-    serve(line).await;
+    assert_eq!(stage.rust.break_hold("f", id, "it hangs").await.unwrap(), BreakOutcome::Broken);
+    // Redisson's fair lock takes any unlock for a success while nobody holds it: so this must wait for the next holder.
+    eventually(async || !stage.holders("f").await.is_empty()).await;
     assert!(holder.unlock().await.unwrap_err().is_not_owner());
+    serve(line).await;
 }
 
 async fn a_forced_unlock_by_java_wakes_the_head_of_the_line(stage: &mut Stage) {
@@ -177,5 +184,24 @@ async fn a_forced_unlock_by_java_wakes_the_head_of_the_line(stage: &mut Stage) {
     let line = queue(stage, &[("", false), ("t1", true)]).await;
     assert!(java(stage.java.thread("t9").fair("f").force_unlock()).await);
     serve(line).await;
-    assert!(guard.extend(LEASE).await.is_err() || guard.release().await.is_err());
+    assert_eq!(guard.extend(LEASE).await.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+async fn a_java_waiter_in_line_is_woken_by_a_rust_lock_that_is_not_fair(stage: &mut Stage) {
+    let ours = stage.rust.lock("f").ttl(LEASE);
+    let guard = ours.acquire().await.unwrap();
+    let line = queue(stage, &[("t1", true), ("t2", true)]).await;
+    guard.release().await.unwrap();
+    serve(line).await;
+    ours.try_acquire().await.unwrap().unwrap().release().await.unwrap();
+}
+
+async fn a_rust_waiter_outside_the_line_finds_what_java_left_without_a_word(stage: &mut Stage) {
+    let theirs = stage.java.thread("t1").fair("f");
+    java(theirs.lock_for(LEASE)).await;
+    let waiting = wait(&stage.rust.lock("f"));
+    stage.heard("redisson_lock__channel:{f}").await;
+    // Nobody stands in line, so Redisson publishes nothing; who waits looks again.
+    java(theirs.unlock()).await;
+    waiting.await.unwrap().release().await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    ErrorKind, Outcome, Owner, State,
+    Client, ErrorKind, Outcome, Owner, State,
     backend::{BreakOutcome, Loss},
 };
 
@@ -27,6 +27,9 @@ sentences! {
     what_a_dead_java_held_comes_to_rust
     a_java_that_gives_up_leaves_rust_its_turn
     a_java_spin_lock_and_rust_exclude_each_other
+    a_ticket_shuts_java_out_until_it_is_given_back
+    a_prefix_is_part_of_the_name
+    names_with_braces_are_the_same_on_both_sides
 }
 
 async fn a_rust_waiter_is_woken_by_javas_unlock(stage: &mut Stage) {
@@ -179,7 +182,7 @@ async fn a_break_by_rust_wakes_a_java_waiter(stage: &mut Stage) {
     let waiting = waits.lock_for(LEASE);
     stage.heard(CHANNEL).await;
     let id = stage.holders("n").await[0].id;
-    stage.rust.break_hold("n", id, "it hangs").await.unwrap();
+    assert_eq!(stage.rust.break_hold("n", id, "it hangs").await.unwrap(), BreakOutcome::Broken);
     java(waiting).await;
     java(waits.unlock()).await;
 }
@@ -231,4 +234,44 @@ async fn a_java_spin_lock_and_rust_exclude_each_other(stage: &mut Stage) {
     guard.release().await.unwrap();
     java(spinning).await;
     java(theirs.unlock()).await;
+}
+
+async fn a_ticket_shuts_java_out_until_it_is_given_back(stage: &mut Stage) {
+    let theirs = stage.java.thread("t1").lock("n");
+    let ticket = stage.rust.lock("n").ttl(LEASE).ticket().await.unwrap();
+    assert!(!java(theirs.try_lock()).await);
+    let waiting = theirs.lock_for(LEASE);
+    stage.heard(CHANNEL).await;
+    stage.rust.release_ticket(&ticket).await.unwrap();
+    java(waiting).await;
+    java(theirs.unlock()).await;
+}
+
+async fn a_prefix_is_part_of_the_name(stage: &mut Stage) {
+    let client = Client::builder(stage.redis.store().await).prefix("app:").build();
+    let guard = client.lock("n").acquire().await.unwrap();
+    assert!(java(stage.java.thread("t1").lock("n").try_lock()).await);
+    assert!(!java(stage.java.thread("t1").lock("app:n").try_lock()).await);
+    guard.release().await.unwrap();
+    java(stage.java.thread("t1").lock("n").unlock()).await;
+}
+
+async fn names_with_braces_are_the_same_on_both_sides(stage: &mut Stage) {
+    for (name, tag) in
+        [("a{b}c", "a{b}c"), ("{x}", "{x}"), ("a}b", "{a}b}"), ("a{b", "a{b"), ("é锁", "{é锁}")]
+    {
+        let (theirs, ours) = (stage.java.thread("t1").lock(name), stage.rust.lock(name).ttl(LEASE));
+        let channel = format!("redisson_lock__channel:{tag}");
+        let guard = ours.acquire().await.unwrap();
+        let waiting = theirs.lock_for(LEASE);
+        stage.heard(&channel).await;
+        guard.release().await.unwrap();
+        java(waiting).await;
+        stage.silence().await;
+        let waiting = wait(&ours);
+        stage.heard(&channel).await;
+        java(theirs.unlock()).await;
+        waiting.await.unwrap().release().await.unwrap();
+        stage.silence().await;
+    }
 }

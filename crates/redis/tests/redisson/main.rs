@@ -5,6 +5,7 @@
 //! do either.
 
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
 
 #[path = "../common/mod.rs"]
 mod common;

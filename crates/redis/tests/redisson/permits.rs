@@ -56,8 +56,8 @@ async fn what_java_set_rust_takes_from(stage: &mut Stage) {
     assert_eq!((java(theirs.available()).await, java(theirs.acquired()).await), (3, 2));
     let ids = java(theirs.acquire_many(3, LEASE)).await;
     assert!(semaphore.permits(1).try_acquire().await.unwrap().is_none());
-    let state = stage.rust.inspect("s").await.unwrap().unwrap();
-    assert_eq!((state.kind, state.holders.len()), (Kind::Semaphore { of: 5 }, 4));
+    let seen = stage.rust.inspect("s").await.unwrap().unwrap();
+    assert_eq!((seen.kind, seen.holders.len()), (Kind::Semaphore { of: 5 }, 4));
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     java(theirs.release_all(&ids)).await;
     let three = semaphore.permits(3).try_acquire().await.unwrap().unwrap();

@@ -56,9 +56,7 @@ pub(crate) async fn play(version: Version, scene: impl AsyncFnOnce(&mut Stage)) 
     let rust = redis.client().await;
     let mut stage = Stage { redis, java, rust };
     let played = tokio::time::timeout(PATIENCE, scene(&mut stage)).await;
-    if played.is_err() {
-        panic!("it hangs; in Redis there is {:#?}", stage.dump().await);
-    }
+    assert!(played.is_ok(), "it hangs; in Redis there is {:#?}", stage.dump().await);
     stage.rust.idle().await;
     stage.silence().await;
 }
