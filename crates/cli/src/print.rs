@@ -2,7 +2,7 @@
 //!
 //! Colour is dropped where it is not wanted (`NO_COLOR`, a pipe, a dumb terminal); nothing is said by colour alone.
 //! Everything that came from others is made harmless on its way to a terminal. A reader that went away is not an
-//! error.
+//! error, unless it was to get what cannot be had again.
 
 use std::io::{self, Write};
 
@@ -54,6 +54,13 @@ fn say(style: Style, word: &str, message: &str) {
 /// Data, for stdout. The text is ours or has been made harmless.
 pub(crate) fn data(out: &str) -> Result<(), Failure> {
     finish(io::stdout().write_all(out.as_bytes()))
+}
+
+/// Data that must arrive: a reader that went away is an error too.
+pub(crate) fn delivered(out: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout();
+    let written = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| Failure::internal("cannot write to stdout", error))
 }
 
 /// A question, to be answered on the same line.

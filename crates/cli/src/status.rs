@@ -17,6 +17,9 @@ use crate::{
     supervise::hold::Hold,
 };
 
+/// As many links as the kernel follows.
+const LONGEST_CHAIN: usize = 40;
+
 /// What is known of a run so far. Its fields are a promise to programs.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
@@ -77,7 +80,7 @@ impl Report {
         }
     }
 
-    /// Writes it, whole or not at all: a reader never sees half a line.
+    /// Writes it. Of a regular file a reader sees the old or the new line, never half of one.
     pub(crate) fn write(&mut self, path: &Path, ended: &Result<Exit, Failure>) -> io::Result<()> {
         let exit = match ended {
             Ok(exit) => *exit,
@@ -89,7 +92,12 @@ impl Report {
         (self.outcome, self.exit_code) = (self.word(exit), exit.code());
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
-        replace(path, &line)
+        let target = target(path)?;
+        match fs::metadata(&target) {
+            // A pipe or a device is there to be written to, and a terminal least of all to be replaced.
+            Ok(there) if !there.is_file() => fs::OpenOptions::new().write(true).open(&target)?.write_all(&line),
+            _ => replace(&target, &line),
+        }
     }
 
     fn word(&self, exit: Exit) -> &'static str {
@@ -110,6 +118,22 @@ impl Report {
             Exit::Internal => "internal",
         }
     }
+}
+
+/// What the path means when links are followed, be the last of them to a file that is not there yet.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        match fs::canonicalize(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        match fs::read_link(&path) {
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many links"))
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! Nothing renews the lock but `renew`; a script that dies leaves it to the end of its lease. Where a command can
 //! be named, `run` is better.
 
-use leasehold::ErrorKind;
+use leasehold::{Client, ErrorKind, Ticket};
 
 use super::close;
 use crate::{
@@ -32,17 +32,27 @@ pub(crate) async fn run(args: Args, settings: &Settings, volume: Volume) -> Resu
         lock = lock.wait(wait);
     }
     let ticket = lock.ticket().await;
-    close(&client).await;
-    match ticket {
-        Ok(ticket) => {
-            print::data(&format!("{ticket}\n"))?;
-            Ok(Exit::Success)
-        }
+    let ended = match ticket {
+        Ok(ticket) => deliver(&client, &ticket).await,
         Err(error) if error.kind() == ErrorKind::Busy => {
             let holders = error.busy().map(ToString::to_string).unwrap_or_default();
             print::note(volume, Volume::Normal, &format!("{name:?} is busy: {holders}"));
             Ok(Exit::Busy(Exit::BUSY))
         }
         Err(error) => Err(error.into()),
+    };
+    close(&client).await;
+    ended
+}
+
+/// Prints the ticket. One that nobody got is given back: nobody else could before the end of its lease.
+async fn deliver(client: &Client, ticket: &Ticket) -> Result<Exit, Failure> {
+    let Err(mut failure) = print::delivered(&format!("{ticket}\n")) else { return Ok(Exit::Success) };
+    match client.release_ticket(ticket).await {
+        Ok(()) => failure.message.push_str("; the lock is released"),
+        Err(error) => {
+            failure.message.push_str(&format!("; the lock ends with its lease, as releasing failed: {error}"));
+        }
     }
+    Err(failure)
 }

@@ -32,6 +32,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// KILL, before the lock can pass to somebody else; also if leasehold itself is killed. Signals are passed on to
 /// it. It finds LEASEHOLD_NAME, LEASEHOLD_FENCE, LEASEHOLD_ID and LEASEHOLD_OWNER in its environment, and in
 /// LEASEHOLD_LOST_FD the number of a descriptor that reaches its end when the lock is lost.
+///
+/// The lock is released when the command itself ends. Processes that it leaves behind in the background, daemons
+/// among them, run on without the lock: wait for them in the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lock's name
@@ -171,7 +174,7 @@ impl Run<'_> {
     async fn acquire(&self, client: &Client) -> Result<Result<Hold, Error>, Failure> {
         let Args { asking, no_renew, max_hold, .. } = self.args;
         let names = self.args.names();
-        nested::refuse(client, &names).await?;
+        nested::refuse(client, &names, asking).await?;
         let mut set = client.set();
         for name in &names {
             let mut lock = asking.lock(client, name);
@@ -230,7 +233,8 @@ impl Run<'_> {
         }
         let grace = grace.unwrap_or(GRACE.min(lease / 4)).min(lease / 3);
         let command = prepared(command, client, hold);
-        Ok(Plan { command, terms: Terms { grace, on_lost: *on_lost }, max_run: *max_run })
+        let id = hold.guards().next().map(leasehold::Guard::id);
+        Ok(Plan { command, terms: Terms { grace, on_lost: *on_lost, id }, max_run: *max_run })
     }
 
     fn name_command(&self, failure: Failure) -> Failure {

@@ -3,7 +3,7 @@
 //! A group's number can be given out again once the last process of it is gone and reaped. The leader's start time
 //! is therefore remembered; a leader with another one is a stranger, and a strange group is never signalled.
 //! A number is not given out while any process is in its group, so a group without its leader is still ours.
-//! Processes that left the group (`setsid`, daemons) are out of reach: nothing here finds them.
+//! Processes that left the group (`setsid`, daemons) are not found here; some are by `kin`.
 
 use std::fs;
 
@@ -36,6 +36,11 @@ impl Group {
             // A group that is gone meanwhile needs no signal; one that refuses it is waited for.
             let _ = killpg(self.id, signal);
         }
+    }
+
+    /// Whether this process is in the group.
+    pub(crate) fn has(&self, pid: i32) -> bool {
+        Process::read(pid).is_some_and(|process| process.group == self.id.as_raw())
     }
 
     /// Whether any process of the group still runs. One that has ended and waits to be reaped does not.
@@ -90,6 +95,11 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        os::unix::process::{CommandExt, ExitStatusExt},
+        process::Command,
+    };
+
     use super::*;
 
     #[test]
@@ -109,9 +119,15 @@ mod tests {
 
     #[test]
     fn a_group_with_another_leader_is_not_ours() {
-        let ours = Group::led_by(nix::unistd::getpgrp().as_raw());
-        let strange = Group { born: Some(0), ..ours };
-        assert!(ours.is_alive());
-        assert!(ours.born.is_none() || !strange.is_alive());
+        let mut child = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
+        let ours = Group::led_by(child.id().cast_signed());
+        let born = ours.born.expect("the leader runs");
+        let strange = Group { born: Some(born + 1), ..ours };
+        strange.signal(Signal::SIGKILL);
+        assert!(!strange.is_alive());
+        assert!(ours.is_alive(), "what was meant for another reached it");
+        ours.signal(Signal::SIGTERM);
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+        assert!(!ours.is_alive());
     }
 }

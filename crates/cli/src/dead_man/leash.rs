@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::time::{Clock, Instant};
+use leasehold::{
+    ClaimId,
+    time::{Clock, Instant},
+};
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, OFlag, fcntl},
@@ -19,7 +22,7 @@ use nix::{
 };
 
 use super::{
-    ARGUMENT, Verdict,
+    ARGUMENT, NAME, Verdict, WATCHED,
     message::{Message, OnLost},
 };
 
@@ -30,6 +33,8 @@ pub(crate) struct Terms {
     pub(crate) grace: Duration,
     /// What to do when the lock is lost.
     pub(crate) on_lost: OnLost,
+    /// An id of the hold, which every process started under it has in its environment.
+    pub(crate) id: Option<ClaimId>,
 }
 
 /// A dead-man that watches for us.
@@ -63,8 +68,9 @@ impl Leash {
         let session = session.map_or_else(|| File::open("/dev/null").map(OwnedFd::from), Ok)?;
         // The file itself, not its name: it may have been replaced since we were started.
         let process = Command::new("/proc/self/exe")
-            .arg0("leasehold")
+            .arg0(NAME)
             .arg(ARGUMENT)
+            .env(WATCHED, terms.id.map(|id| id.to_string()).unwrap_or_default())
             .stdin(Stdio::from(told))
             .stdout(Stdio::from(session))
             .stderr(Stdio::from(lost))

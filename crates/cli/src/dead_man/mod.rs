@@ -3,11 +3,13 @@
 //! `run` may be killed or stopped while its child works on. The dead-man is a second process, started before the
 //! child, that is told every renewed deadline over a pipe and stops the child when its parent is gone or the
 //! deadline comes near. [`process`] is that process, [`leash`] the parent's end of it, [`message`] what passes
-//! between them and [`group`] the child's process group as both see it.
+//! between them, [`group`] the child's process group as both see it, and `kin` those that left it.
 //!
-//! What it cannot do: stop processes that left the child's group, or act while it is itself stopped.
+//! What it cannot do: stop processes that left the child's group and dropped its environment or its user, or act
+//! while it is itself stopped.
 
 pub(crate) mod group;
+mod kin;
 pub(crate) mod leash;
 pub(crate) mod message;
 pub(crate) mod process;
@@ -18,6 +20,12 @@ use leasehold::time::Instant;
 
 /// The hidden first argument that makes this program a dead-man.
 pub(crate) const ARGUMENT: &str = "__dead-man";
+
+/// What it is called in the list of processes: nothing that a search for the program's name would find.
+const NAME: &str = "dead-man";
+
+/// The variable by which it is told an id that its child's processes have in their environment.
+const WATCHED: &str = "LEASEHOLD_WATCHED";
 
 /// The time kept between killing the child and the deadline, at least and at most: a busy machine may let us wait
 /// for our turn.

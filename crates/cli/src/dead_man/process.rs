@@ -2,7 +2,7 @@
 //!
 //! Descriptors: 0 is the pipe it is told things by, 1 the session of the store, 2 the writing end of the child's
 //! `LEASEHOLD_LOST_FD`. It holds nothing else. While it lives the session lives, and with it the lock on stores
-//! that know sessions; so it ends only when the child's group has ended. It stops the child when its parent is gone
+//! that know sessions; so it ends only when the child's group and kin have ended. It stops the child when its parent is gone
 //! without a word (end of file on the pipe), when the deadline comes near without a renewal, and when told to.
 //!
 //! Deadlines are kept by a timer on the boot clock, which goes off on waking from a suspend that overslept it. All
@@ -31,14 +31,19 @@ use nix::{
 };
 
 use super::{
-    Verdict,
+    NAME, Verdict, WATCHED,
     group::Group,
+    kin::Kin,
     message::{Message, OnLost, Reason, SIZE},
 };
+use crate::nested;
 
 /// The pause between two looks at a group that is ending.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
+
+/// The grace under another run if our parent is gone: that run may be over as well, and its lock pass on.
+const NESTED_GRACE: Duration = Duration::from_millis(100);
 
 /// Runs as a dead-man until there is nothing left to watch.
 pub(crate) fn main() -> ExitCode {
@@ -59,7 +64,7 @@ fn prepare() -> io::Result<TimerFd> {
     }
     std::env::set_current_dir(Path::new("/"))?;
     // For whoever looks at the list of processes; nothing depends on it.
-    let _ = fs::write("/proc/self/comm", "leasehold-watch");
+    let _ = fs::write("/proc/self/comm", NAME);
     Ok(TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?)
 }
 
@@ -80,6 +85,7 @@ struct Watch {
     grace: Duration,
     on_lost: OnLost,
     group: Option<Group>,
+    kin: Option<Kin>,
     deadline: Instant,
 }
 
@@ -98,6 +104,7 @@ impl Watch {
             grace: Duration::ZERO,
             on_lost: OnLost::Kill,
             group: None,
+            kin: std::env::var(WATCHED).ok().filter(|id| !id.is_empty()).map(Kin::of),
             deadline: Instant::from_nanos(u64::MAX),
         }
     }
@@ -110,7 +117,11 @@ impl Watch {
                 Event::Told(Message::Child(pid)) => self.group = Some(Group::led_by(pid)),
                 Event::Told(Message::Deadline(deadline)) => self.set_deadline(deadline)?,
                 Event::Told(Message::Stop(Reason::TimeUp)) => return Ok(self.stop_child()),
-                Event::Told(Message::Stop(Reason::Lost)) | Event::ParentGone | Event::DeadlineNear => {
+                Event::Told(Message::Stop(Reason::Lost)) | Event::DeadlineNear => return self.lose(),
+                Event::ParentGone => {
+                    if nested::is_inside() {
+                        self.grace = self.grace.min(NESTED_GRACE);
+                    }
                     return self.lose();
                 }
                 Event::Told(Message::Done) => return Ok(Verdict::Quiet),
@@ -162,17 +173,17 @@ impl Watch {
 
     /// TERM, then KILL when the grace is over or the deadline is here, then wait for the last process to go.
     fn stop_child(&mut self) -> Verdict {
-        let Some(group) = self.group.filter(Group::is_alive) else { return Verdict::Missed };
+        let Some(group) = self.group.filter(|group| self.is_any_left(group)) else { return Verdict::Missed };
         let kill_at = self.clock.now().after(self.grace).min(super::kill_at(self.deadline, self.grace));
-        group.signal(Signal::SIGTERM);
+        self.signal(&group, Signal::SIGTERM);
         // A stopped process cannot act on TERM.
-        group.signal(Signal::SIGCONT);
+        self.signal(&group, Signal::SIGCONT);
         let mut look = FIRST_LOOK;
-        while group.is_alive() {
+        while self.is_any_left(&group) {
             let now = self.clock.now();
             if now >= kill_at {
                 // Every time: a process may have been forked since the last.
-                group.signal(Signal::SIGKILL);
+                self.signal(&group, Signal::SIGKILL);
             }
             let until_kill = now.until(kill_at);
             pause(if until_kill.is_zero() { look } else { look.min(until_kill) });
@@ -184,10 +195,23 @@ impl Watch {
     /// Keeps the session while the child runs on, for as long as the lease would have lasted.
     fn stand_by(&mut self) -> Verdict {
         let Some(group) = self.group else { return Verdict::Missed };
-        while group.is_alive() && self.clock.now() < self.deadline {
+        while self.is_any_left(&group) && self.clock.now() < self.deadline {
             pause(LONGEST_LOOK);
         }
         Verdict::Warned
+    }
+
+    /// The group comes first: it is quick to know, and the kin take a look at everybody.
+    fn is_any_left(&self, group: &Group) -> bool {
+        group.is_alive() || self.kin.as_ref().is_some_and(Kin::is_alive)
+    }
+
+    /// To the group, and to whoever of the kin is not in it.
+    fn signal(&self, group: &Group, signal: Signal) {
+        group.signal(signal);
+        if let Some(kin) = &self.kin {
+            kin.signal(signal, group);
+        }
     }
 }
 

@@ -219,9 +219,10 @@ impl<'a> Watch<'a> {
         Ended { end, leash: self.leash }
     }
 
-    /// The child has ended, but others of its group may not have. The dead-man knows.
+    /// The child has ended, but others of its group or kin may not have. The dead-man knows, and gives them a grace.
     async fn wait_for_the_dead_man(&mut self, mut signals: Signals) -> Option<Verdict> {
         let mut give_up = None;
+        let patience = self.leash.terms().grace + PATIENCE;
         loop {
             let is_alive = self.group.is_alive();
             if let Some(verdict) =
@@ -233,7 +234,7 @@ impl<'a> Watch<'a> {
                 return Some(verdict);
             }
             let now = self.clock.now();
-            if !is_alive && now >= *give_up.get_or_insert(now.after(PATIENCE)) {
+            if !is_alive && now >= *give_up.get_or_insert(now.after(patience)) {
                 return None;
             }
             tokio::select! {

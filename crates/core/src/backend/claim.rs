@@ -166,7 +166,8 @@ pub enum LatchStep {
         /// The new count.
         count: u64,
     },
-    /// Count down by one, not below zero. The id makes a repeated request count once.
+    /// Count down by one, not below zero. The id makes a repeated request count once, for as long as the latch it
+    /// counted on is armed and not too many others have counted since.
     CountDown {
         /// Identity of this count.
         id: ClaimId,

@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
     Engine, SharedHold,
-    contend::{Contended, Contest},
+    contend::{Contended, Contest, MARGIN},
     hold::{Hold, Keeping},
     janitor::Janitor,
     leave,
@@ -18,7 +18,7 @@ use super::{
     time::Instant,
 };
 use crate::{
-    backend::{Attempt, Busy, Capabilities, Claim, ClaimSpec, Grant, Life, Mode},
+    backend::{Attempt, Busy, Capabilities, Claim, ClaimSpec, Grant, Life, Loss, Mode},
     error::{Error, ErrorKind, Operation, Result, Retry},
 };
 
@@ -109,7 +109,16 @@ impl Contender {
     async fn try_first(self, engine: &Engine) -> Result<First> {
         match self.try_now() {
             Ok(first) => first,
-            Err(contender) => engine.carry_on(contender.first_try()).await,
+            Err(contender) if contender.patience == Patience::None => {
+                engine.carry_on(contender.first_try()).await
+            }
+            Err(contender) => {
+                // A store that does not answer must not keep us beyond our patience; the request is finished in the
+                // background, and what it won is given back.
+                let patience = contender.patience.and_a_little();
+                let first = patience.bear(&engine.clock, engine.carry_on(contender.first_try())).await;
+                first.unwrap_or_else(|| Err(unanswered()))
+            }
         }
     }
 
@@ -124,6 +133,7 @@ impl Contender {
 
     /// One try, not waiting.
     async fn first_try(mut self) -> Result<First> {
+        let _ticket = self.engine.trying.ticket();
         let sent = self.engine.clock.now();
         let answer = self.claim().attempt().await;
         self.tried(sent, answer)
@@ -133,7 +143,7 @@ impl Contender {
     /// withdrawn as this is dropped.
     fn tried(mut self, sent: Instant, answer: Result<Attempt>) -> Result<First> {
         match answer {
-            Ok(Attempt::Granted(grant)) => Ok(First::Held(self.hold(grant, sent))),
+            Ok(Attempt::Granted(grant)) => self.hold(grant, sent).map(First::Held),
             Ok(Attempt::Busy(busy)) => Ok(First::Busy(self, busy)),
             Err(error) if self.patience == Patience::None || error.retry() == Retry::No => Err(error),
             Err(_) => Ok(First::Busy(self, Busy::default())),
@@ -143,11 +153,20 @@ impl Contender {
     /// Moves the claim into a task of its own and awaits its answer; going away is hanging up.
     async fn stand(self, busy: Busy) -> Result<Acquired> {
         let engine = self.engine.clone();
-        let ticket = engine.waiting.ticket();
+        let (ticket, patience) = (engine.waiting.ticket(), self.patience.and_a_little());
         let (answer, answered) = oneshot::channel();
         let task = engine.runtime.spawn(self.live(busy, ticket, answer));
         let mut standing = Standing { janitor: &engine.janitor, task: Some(task) };
-        let answer = answered.await;
+        let closing = async {
+            engine.closing().await;
+            engine.clock.pause(MARGIN).await;
+        };
+        // Whatever the store does, the caller is answered: when its patience ends, and when the client is shut down.
+        let answer = tokio::select! {
+            biased;
+            answer = patience.bear(&engine.clock, answered) => answer.ok_or_else(unanswered)?,
+            () = closing => return Err(super::closed(Operation::Acquire)),
+        };
         standing.task = None;
         answer
             .unwrap_or_else(|_| Err(Error::new(ErrorKind::Closed, Operation::Acquire, "the runtime is gone")))
@@ -165,7 +184,7 @@ impl Contender {
             engine.keeper.stands_no_more(self.spec.id);
         }
         let outcome = match contended {
-            Ok(Contended::Won(grant, sent)) => Ok(Acquired::Held(self.hold(grant, sent))),
+            Ok(Contended::Won(grant, sent)) => self.hold(grant, sent).map(Acquired::Held),
             Ok(Contended::Busy(busy)) => Ok(Acquired::Busy(busy)),
             Ok(Contended::HungUp) => Ok(Acquired::Busy(Busy::default())),
             Err(error) => Err(error),
@@ -186,42 +205,46 @@ impl Contender {
         let engine = self.engine.clone();
         let patience = self.patience;
         if !is_gated(&self.spec) {
-            return self.contend(&|_| {}, hung_up).await;
+            return self.contend(engine.clock.now(), &|_| {}, hung_up).await;
         }
-        let place = engine.gate.join(&self.spec.key, busy.clone());
+        let place = engine.gate.join(&self.spec.key, busy, engine.clock.now());
         let _turn = tokio::select! {
             turn = patience.bear(&engine.clock, place.turn()) => match turn {
                 Some(turn) => turn,
-                None => return Ok(Contended::Busy(engine.gate.line(&self.spec.key).unwrap_or(busy))),
+                None => return engine.gate.line(&self.spec.key).map(Contended::Busy).ok_or_else(unanswered),
             },
             () = &mut *hung_up => return Ok(Contended::HungUp),
             () = engine.closing() => return Err(super::closed(Operation::Acquire)),
         };
-        self.contend(&|busy| place.told(busy), hung_up).await
+        let heard = place.heard(engine.clock.now());
+        self.contend(heard, &|busy| place.told(busy, engine.clock.now()), hung_up).await
     }
 
     async fn contend(
         &mut self,
-        told: &(dyn Fn(&Busy) + Send + Sync),
+        heard: Instant,
+        told: &(dyn Fn(Option<&Busy>) + Send + Sync),
         hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
     ) -> Result<Contended> {
         let engine = self.engine.clone();
         let (patience, bears) = (self.patience, self.spec.ttl);
-        Contest { engine: &engine, patience, bears, told }.run(self.claim(), hung_up).await
+        Contest { engine: &engine, patience, bears, heard, told }.run(self.claim(), hung_up).await
     }
 
     fn claim(&mut self) -> &mut dyn Claim {
         self.claim.as_deref_mut().expect("a contender has its claim until it is won or withdrawn")
     }
 
-    /// Turns the claim into a hold, and keeps it.
-    fn hold(&mut self, grant: Grant, sent: Instant) -> Won {
+    /// Turns the claim into a hold, and keeps it. A client that was shut down meanwhile holds nothing any more.
+    fn hold(&mut self, grant: Grant, sent: Instant) -> Result<Won> {
         let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
         let hold = Hold::new(self.engine.clone(), self.spec.clone(), self.keeping, claim, grant, sent);
-        if is_kept(&self.spec) {
-            self.engine.keeper.keep(&hold, sent);
+        if is_kept(&self.spec) && !self.engine.keeper.keep(&hold, sent) {
+            hold.lose(Loss::Shutdown);
+            drop(Won(Some(hold)));
+            return Err(super::closed(Operation::Acquire));
         }
-        Won(Some(hold))
+        Ok(Won(Some(hold)))
     }
 
     /// Removes what the claim may have left in the store. What cannot be removed now, the janitor goes on with.
@@ -258,6 +281,12 @@ impl Drop for Standing<'_> {
             self.janitor.carry(Box::pin(async move { drop(task.await) }));
         }
     }
+}
+
+/// The store said nothing for as long as we were ready to wait.
+fn unanswered() -> Error {
+    let message = "the store did not answer in time; nothing is held";
+    Error::new(ErrorKind::Unavailable, Operation::Acquire, message)
 }
 
 /// Whether a lock won this way is this client's to keep: an open latch is nobody's, a ticket its bearer's.

@@ -15,6 +15,9 @@ use crate::{
     error::{Error, Operation, Result, Retry},
 };
 
+/// How much longer than its patience a caller waits for an answer that is on its way.
+pub(super) const MARGIN: Duration = Duration::from_millis(500);
+
 /// Beyond so many others ahead, more of them change nothing.
 const CROWD: usize = 20;
 
@@ -30,6 +33,14 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
+    /// The same, and a little longer: for answers that should be there by then.
+    pub(crate) fn and_a_little(self) -> Self {
+        match self {
+            Self::Until(end) => Self::Until(end.after(MARGIN)),
+            other => other,
+        }
+    }
+
     /// Awaits something for as long as there is patience; `None` when it ends first.
     pub(crate) async fn bear<T>(self, clock: &Clock, ready: impl Future<Output = T>) -> Option<T> {
         let end = async {
@@ -64,7 +75,10 @@ pub(super) struct Contest<'a> {
     pub(super) patience: Patience,
     /// Errors that may pass are borne for this long without any answer from the store.
     pub(super) bears: Duration,
-    pub(super) told: &'a (dyn Fn(&Busy) + Send + Sync),
+    /// When the store last answered those we wait with.
+    pub(super) heard: Instant,
+    /// Hears what the store says; `None` when it says nothing.
+    pub(super) told: &'a (dyn Fn(Option<&Busy>) + Send + Sync),
 }
 
 impl Contest<'_> {
@@ -76,17 +90,21 @@ impl Contest<'_> {
     ) -> Result<Contended> {
         let clock = &self.engine.clock;
         let mut sent = clock.now();
-        let mut last_answer = sent;
+        let mut last_answer = self.heard;
         let mut pace = Pace::default();
         loop {
             let busy = match claim.attempt().await {
                 Ok(Attempt::Granted(grant)) => return Ok(Contended::Won(grant, sent)),
                 Ok(Attempt::Busy(busy)) => {
                     last_answer = clock.now();
-                    (self.told)(&busy);
+                    (self.told)(Some(&busy));
                     busy
                 }
-                Err(error) if self.bears_on(&error, last_answer) => unanswered(),
+                Err(error) if self.bears_on(&error, last_answer) => {
+                    (self.told)(None);
+                    tracing::debug!(%error, "trying again");
+                    unanswered()
+                }
                 Err(error) => return Err(error),
             };
             let now = clock.now();

@@ -14,6 +14,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::time::Instant;
 use crate::{backend::Busy, key::Key};
 
 /// The lines of one client.
@@ -29,8 +30,11 @@ pub(crate) struct Gate {
 struct Line {
     turn: Arc<Semaphore>,
     standing: usize,
-    /// What the head was last told by the store.
+    /// What the head was last told by the store, and when.
     busy: Busy,
+    heard: Instant,
+    /// The store has not answered the head since: nobody may be told that somebody else holds the lock.
+    silent: bool,
 }
 
 /// A place in a line, from joining it to leaving it.
@@ -42,13 +46,13 @@ pub(crate) struct Place<'a> {
 }
 
 impl Gate {
-    /// What the line for this name was last told, if there is a line.
+    /// What the line for this name was last told, if there is a line and the store answers it.
     pub(crate) fn line(&self, key: &Key) -> Option<Busy> {
         if self.count.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let lines = self.lines();
-        let line = lines.get(key)?;
+        let line = lines.get(key).filter(|line| !line.silent)?;
         let mut busy = line.busy.clone();
         // The store counts the line's head at most; the rest of the line is known only here.
         busy.waiters = busy.waiters.max(line.standing);
@@ -56,14 +60,14 @@ impl Gate {
     }
 
     /// Joins the line for this name.
-    pub(crate) fn join(&self, key: &Key, busy: Busy) -> Place<'_> {
+    pub(crate) fn join(&self, key: &Key, busy: Busy, now: Instant) -> Place<'_> {
         let mut lines = self.lines();
         let line = lines.entry(key.clone()).or_insert_with(|| {
             self.count.fetch_add(1, Ordering::SeqCst);
-            Line { turn: Arc::new(Semaphore::new(1)), standing: 0, busy: Busy::default() }
+            let turn = Arc::new(Semaphore::new(1));
+            Line { turn, standing: 0, busy, heard: now, silent: false }
         });
         line.standing += 1;
-        line.busy = busy;
         Place { gate: self, key: key.clone(), turn: line.turn.clone() }
     }
 
@@ -78,11 +82,20 @@ impl Place<'_> {
         self.turn.clone().acquire_owned().await.ok()
     }
 
-    /// Keeps what the store told the head, for those who only want to try.
-    pub(crate) fn told(&self, busy: &Busy) {
-        if let Some(line) = self.gate.lines().get_mut(&self.key) {
+    /// Keeps what the store told the head, or that it told nothing, for those behind it and those who only try.
+    pub(crate) fn told(&self, busy: Option<&Busy>, now: Instant) {
+        let mut lines = self.gate.lines();
+        let Some(line) = lines.get_mut(&self.key) else { return };
+        line.silent = busy.is_none();
+        if let Some(busy) = busy {
             line.busy = busy.clone();
+            line.heard = now;
         }
+    }
+
+    /// When the store last answered this line: a line that hears nothing fails as one, not one after the other.
+    pub(crate) fn heard(&self, now: Instant) -> Instant {
+        self.gate.lines().get(&self.key).map_or(now, |line| line.heard)
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
     time::{Clock, Instant, TICK},
 };
 use crate::{
-    backend::{Backend, ClaimSpec, Sign},
+    backend::{Backend, ClaimSpec, Loss, Sign},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     who::Who,
@@ -61,17 +61,21 @@ impl Keeper {
         Self { schedule: Mutex::default(), bell: Notify::new(), presence }
     }
 
-    /// Begins to keep a hold won by a request sent at `sent`.
-    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
+    /// Begins to keep a hold won by a request sent at `sent`. Says `false` if it keeps nothing any more.
+    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) -> bool {
         self.stands(&hold.spec, Some(hold.fence), sent);
         let due = hold.next_due(sent).as_nanos();
         hold.due.store(due, Ordering::Relaxed);
         let mut schedule = self.schedule();
+        if schedule.closed {
+            return false;
+        }
         hold.place.store(schedule.fresh.len(), Ordering::Relaxed);
         schedule.fresh.push(hold.clone());
         if due < schedule.looks {
             self.bell.notify_one();
         }
+        true
     }
 
     /// Stops keeping it, at once: no renewal of it begins after this.
@@ -96,9 +100,11 @@ impl Keeper {
         }
     }
 
-    /// All holds, kept no more.
+    /// All holds, kept no more; nothing is kept from now on.
     pub(super) fn take_all(&self) -> Vec<Arc<Hold>> {
         let mut schedule = self.schedule();
+        schedule.closed = true;
+        self.bell.notify_one();
         schedule.order_fresh();
         std::mem::take(&mut schedule.entries).into_values().collect()
     }
@@ -196,6 +202,7 @@ impl Schedule {
 
 /// The keeper's task.
 pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) {
+    let _end = End(keeper.clone());
     let mut rounds = FuturesUnordered::<Pin<Box<dyn Future<Output = ()> + Send>>>::new();
     let mut was_idle = true;
     loop {
@@ -214,6 +221,17 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
             () = keeper.bell.notified() => {}
             () = clock.pause(sleep) => {}
             Some(()) = rounds.next(), if !rounds.is_empty() => {}
+        }
+    }
+}
+
+/// However the task ends, with its runtime too, what it kept is lost: nothing renews it any more.
+struct End(Arc<Keeper>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        for hold in self.0.take_all() {
+            hold.lose(Loss::Shutdown);
         }
     }
 }

@@ -47,7 +47,9 @@ pub(crate) struct Engine {
     gate: Gate,
     keeper: Arc<Keeper>,
     janitor: Janitor,
+    /// Claims that wait, and first tries that are not answered yet.
     waiting: Tally,
+    trying: Tally,
     closing: watch::Sender<bool>,
     /// The same, read without a lock by everybody who asks for something.
     closed: AtomicBool,
@@ -62,7 +64,20 @@ impl Engine {
         let janitor = Janitor::start(&runtime);
         let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
         let (closing, closed) = (watch::channel(false).0, AtomicBool::new(false));
-        Arc::new(Self { backend, clock, who, ids, runtime, gate, keeper, janitor, waiting, closing, closed })
+        Arc::new(Self {
+            backend,
+            clock,
+            who,
+            ids,
+            runtime,
+            gate,
+            keeper,
+            janitor,
+            waiting,
+            trying: Tally::default(),
+            closing,
+            closed,
+        })
     }
 
     /// Held locks, waiting claims and unfinished clean-ups.
@@ -95,10 +110,11 @@ impl Engine {
         let end = Patience::Until(self.clock.now().after(within));
         let emptied = async {
             self.waiting.none().await;
+            self.trying.none().await;
             self.idle().await;
         };
         let emptied = end.bear(&self.clock, emptied).await;
-        let left = self.janitor.len();
+        let left = self.janitor.len() + self.waiting.len() + self.trying.len();
         let backend = self.backend.clone();
         let closed = end.bear(&self.clock, self.carry_on(async move { backend.close().await })).await;
         match (emptied, closed) {
@@ -127,7 +143,7 @@ fn closed(operation: Operation) -> Error {
 
 fn unfinished(left: usize) -> Error {
     let message =
-        format!("not done in time, with {left} locks still to be released; they end with their leases");
+        format!("not done in time: {left} requests are not answered yet; locks end with their leases");
     Error::new(ErrorKind::Unavailable, Operation::Shutdown, message)
 }
 

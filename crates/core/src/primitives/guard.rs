@@ -96,7 +96,7 @@ impl Guard {
         self.hold.renewed(known).await
     }
 
-    /// Extends the lease at once, so that it runs this long from now; it is never shortened.
+    /// Asks for the lease to run this long from now, at once; it is never shortened, and never goes beyond `max_hold`.
     ///
     /// # Errors
     /// `Lost` if the lock is lost; any other kind leaves the lease as it was.
@@ -110,7 +110,7 @@ impl Guard {
     /// Sees to it that the lock is held for at least this long from now, asking the store only if it is not.
     ///
     /// # Errors
-    /// As for [`extend`](Self::extend).
+    /// As for [`extend`](Self::extend); and `Config` if it cannot be held for that long.
     ///
     /// # Cancel safety
     /// As for [`extend`](Self::extend).
@@ -121,7 +121,13 @@ impl Guard {
             return Ok(());
         }
         // What is believed is a little less than what is granted, so a little more is asked for.
-        self.extend_for(wanted + wanted / 32 + Duration::from_millis(10)).await
+        let asked = wanted.saturating_add(wanted / 32).saturating_add(Duration::from_millis(10));
+        self.extend_for(asked).await?;
+        if self.remaining() >= wanted {
+            return Ok(());
+        }
+        let message = "the lock cannot be held for that long: its max_hold, or the store, gives less";
+        Err(Error::config(Operation::Renew, message).about(self.name()))
     }
 
     /// Releases the lock and waits until the store has it.

@@ -11,6 +11,9 @@ use crate::{
 /// The lease if none is asked for.
 pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
 
+/// The shortest `max_hold`.
+const MIN_MAX_HOLD: Duration = Duration::from_millis(100);
+
 /// Longest label, in bytes.
 const MAX_LABEL: usize = 512;
 
@@ -43,6 +46,10 @@ impl Options {
     pub(crate) fn lease(&self) -> Result<(Duration, Keeping)> {
         let ttl = duration("ttl", Some(self.ttl.clone()))?.unwrap_or(DEFAULT_TTL);
         let max_hold = duration("max_hold", self.max_hold.clone())?;
+        if max_hold.is_some_and(|max_hold| max_hold < MIN_MAX_HOLD) {
+            let message = format!("max_hold: {MIN_MAX_HOLD:?} is the least a lock can be held for");
+            return Err(Error::config(Operation::Acquire, message));
+        }
         let keeping = Keeping { renews: self.renews, max_hold };
         Ok((max_hold.map_or(ttl, |max_hold| ttl.min(max_hold)), keeping))
     }

@@ -120,7 +120,14 @@ impl LockSet {
         let mut guards = Vec::new();
         for lock in self.in_order()? {
             let left = end.map(|end: Instant| clock.now().until(end));
-            match lock.wait_at_most(left).ask(Patience::Forever).await? {
+            let lock = lock.wait_at_most(left);
+            // What is held already may be lost while we wait for the rest.
+            let asked = tokio::select! {
+                biased;
+                asked = lock.ask(Patience::Forever) => asked?,
+                lost = first_lost(&guards) => return Err(lost),
+            };
+            match asked {
                 Outcome::Held(guard) => guards.push(guard),
                 Outcome::Busy(busy) => {
                     // What became of the others does not matter to a caller who has none of them.
@@ -129,7 +136,9 @@ impl LockSet {
                 }
             }
         }
-        Ok(Ok(SetGuard { guards }))
+        let set = SetGuard { guards };
+        set.check()?;
+        Ok(Ok(set))
     }
 
     /// The members by store and name, each once.
@@ -196,6 +205,16 @@ impl SetGuard {
     pub async fn release(self) -> Result<()> {
         join_all(self.guards.into_iter().map(Guard::release)).await.into_iter().collect()
     }
+}
+
+/// Completes when one of these is lost.
+async fn first_lost(guards: &[Guard]) -> Error {
+    if guards.is_empty() {
+        return std::future::pending().await;
+    }
+    let each = guards.iter().map(|guard| Box::pin(async { (guard.lost().await, guard.name()) }));
+    let ((loss, name), ..) = select_all(each).await;
+    Error::from(loss).during(Operation::Acquire).about(name)
 }
 
 /// Where a lock stands in the one order: its store, then its name.

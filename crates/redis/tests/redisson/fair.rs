@@ -27,7 +27,7 @@ sentences! {
 
 /// One who stands in line.
 enum Waiter<'a> {
-    Java(Lock<'a>, Call<()>),
+    Java(Lock<'a>, Box<Call<()>>),
     Rust(JoinHandle<Guard>),
 }
 
@@ -77,7 +77,7 @@ async fn queue<'a>(stage: &'a Stage, kinds: &[(&'a str, bool)]) -> Vec<Waiter<'a
         line.push(if *is_java {
             let lock = stage.java.thread(thread).fair("f");
             let call = lock.lock_for(LEASE);
-            Waiter::Java(lock, call)
+            Waiter::Java(lock, Box::new(call))
         } else {
             Waiter::Rust(wait(&stage.rust.lock("f").fair().ttl(LEASE)))
         });
@@ -96,7 +96,7 @@ async fn serve(line: Vec<Waiter<'_>>) {
     while let Some(first) = line.pop_front() {
         match first {
             Waiter::Java(lock, call) => {
-                java(call).await;
+                java(*call).await;
                 assert!(line.iter_mut().all(|waiter| !waiter.is_done()));
                 java(lock.unlock()).await;
             }

@@ -6,6 +6,8 @@ use leasehold_core::{
     Client, ErrorKind, Outcome, Owner, State,
     backend::{BreakOutcome, Loss},
 };
+use leasehold_interop::Lock as JavaLock;
+use tokio::task::JoinSet;
 
 use crate::stage::{LEASE, ROUNDS, SHORT, Stage, grows, java, wait};
 
@@ -77,28 +79,20 @@ async fn waiters_of_both_sides_get_it_one_after_the_other(stage: &mut Stage) {
     let ours = stage.rust.lock("n").ttl(LEASE);
     let guard = ours.acquire().await.unwrap();
     let (first, second) = (one.lock_for(LEASE), two.lock_for(LEASE));
-    let waiting = [wait(&ours), wait(&ours)];
+    let mut tasks = JoinSet::new();
+    for _ in 0..2 {
+        let lock = ours.clone();
+        tasks.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    }
     stage.heard_by(CHANNEL, 2).await;
     guard.release().await.unwrap();
-    let theirs = async {
-        // Either may be first: each is released by whoever has it.
-        tokio::join!(
-            async {
-                java(first).await;
-                java(one.unlock()).await;
-            },
-            async {
-                java(second).await;
-                java(two.unlock()).await;
-            }
-        )
+    // Any of them may be first; each lets go when it has it.
+    let theirs = async |call, lock: &JavaLock<'_>| {
+        java(call).await;
+        java(lock.unlock()).await;
     };
-    let ours = async {
-        for guard in waiting {
-            guard.await.unwrap().release().await.unwrap();
-        }
-    };
-    tokio::join!(theirs, ours);
+    let ((), (), done) = tokio::join!(theirs(first, &one), theirs(second, &two), tasks.join_all());
+    assert_eq!(done.len(), 2);
 }
 
 async fn rust_sees_how_often_java_holds(stage: &mut Stage) {

@@ -107,7 +107,7 @@ async fn a_permit_that_java_takes_away_is_a_loss_to_rust(stage: &mut Stage) {
     let theirs = stage.java.thread("t1").permits("s");
     let guard = stage.rust.semaphore("s", 1).permits(1).ttl(SHORT).acquire().await.unwrap();
     let members: Vec<Vec<u8>> = stage.redis.raw(&["ZRANGE", "{s}:timeout", "0", "-1"]).await;
-    let id: String = members[0].iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = members[0].iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
     assert!(java(theirs.try_release(&id)).await, "a Rust permit has an id as Java's have");
     guard.lost().await;
     assert_eq!(java(theirs.available()).await, 1);
@@ -117,9 +117,9 @@ async fn a_rust_permit_is_renewed(stage: &mut Stage) {
     let theirs = stage.java.thread("t1").permits("s");
     let guard = stage.rust.semaphore("s", 1).permits(1).ttl(SHORT).acquire().await.unwrap();
     let score = async || {
-        let scores: Vec<(Vec<u8>, f64)> =
+        let scores: Vec<(Vec<u8>, u64)> =
             stage.redis.raw(&["ZRANGE", "{s}:timeout", "0", "-1", "WITHSCORES"]).await;
-        Duration::from_millis(scores[0].1 as u64)
+        Duration::from_millis(scores[0].1)
     };
     grows(score).await;
     assert_eq!(java(theirs.try_acquire()).await, None);
