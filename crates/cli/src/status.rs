@@ -92,11 +92,10 @@ impl Report {
         (self.outcome, self.exit_code) = (self.word(exit), exit.code());
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
-        let target = target(path)?;
-        match fs::metadata(&target) {
-            // A pipe or a device is there to be written to, and a terminal least of all to be replaced.
-            Ok(there) if !there.is_file() => fs::OpenOptions::new().write(true).open(&target)?.write_all(&line),
-            _ => replace(&target, &line),
+        match fs::metadata(path) {
+            // A pipe or a device is there to be written to, not to be replaced.
+            Ok(there) if !there.is_file() => fs::OpenOptions::new().write(true).open(path)?.write_all(&line),
+            _ => replace(&target(path)?, &line),
         }
     }
 

@@ -108,6 +108,11 @@ impl Client {
         &self.prefix
     }
 
+    /// The lease of locks that do not say otherwise.
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
     /// The store itself, for what only stores can do.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.engine.backend
@@ -139,12 +144,14 @@ impl Client {
     /// renewal; its work is not stopped by this, only its lock is.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not break the lock.
+    /// Dropping the future changes nothing: the request is finished in the background.
     pub async fn break_hold(&self, name: &str, id: ClaimId, reason: &str) -> Result<BreakOutcome> {
         let key = Key::existing(&self.prefix, name)?;
         let who = self.who();
         let broken = Broken { by: format!("{}@{}", who.user, who.host).into(), why: reason.into() };
-        let outcome = self.engine.backend.break_hold(&key, id, &broken).await;
+        let backend = self.engine.backend.clone();
+        let work = async move { backend.break_hold(&key, id, &broken).await };
+        let outcome = self.engine.carry_on(work).await;
         outcome.map_err(|error| error.during(Operation::Break).about(name))
     }
 
@@ -154,14 +161,15 @@ impl Client {
     /// `Lost` if the ticket's lock is lost.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not renew it.
+    /// Dropping the future changes nothing: the request is finished in the background.
     pub async fn renew_ticket(&self, ticket: &Ticket, ttl: impl Into<Span>) -> Result<Duration> {
         let about = |error: Error| error.during(Operation::Renew).about(ticket.name());
         let ttl = ttl.into().get().map_err(|message| about(Error::config(Operation::Renew, message)))?;
         acquire::fits_ttl(ttl, &self.info().capabilities).map_err(about)?;
         let key = Key::existing(&self.prefix, ticket.name())?;
         let renew = Renew { key, id: ticket.id(), mode: ticket.mode(), ttl };
-        match self.engine.backend.renew(&[renew]).await.pop() {
+        let backend = self.engine.backend.clone();
+        match self.engine.carry_on(async move { backend.renew(&[renew]).await }).await.pop() {
             Some(Ok(Renewal::Renewed { granted })) => Ok(granted),
             Some(Ok(Renewal::Lost(broken))) => Err(about(Error::from_loss(Operation::Renew, broken.into()))),
             Some(Err(error)) => Err(about(error)),
@@ -175,11 +183,13 @@ impl Client {
     /// `Lost` if it was lost before.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not release it.
+    /// Dropping the future changes nothing: the request is finished in the background.
     pub async fn release_ticket(&self, ticket: &Ticket) -> Result<()> {
         let about = |error: Error| error.during(Operation::Release).about(ticket.name());
         let key = Key::existing(&self.prefix, ticket.name())?;
-        match self.engine.backend.release(&key, ticket.id(), ticket.mode()).await.map_err(about)? {
+        let (backend, id, mode) = (self.engine.backend.clone(), ticket.id(), ticket.mode());
+        let released = self.engine.carry_on(async move { backend.release(&key, id, mode).await }).await;
+        match released.map_err(about)? {
             Release::Released => Ok(()),
             Release::Gone(broken) => Err(about(Error::from_loss(Operation::Release, broken.into()))),
         }
@@ -215,10 +225,6 @@ impl Client {
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
-    }
-
-    pub(crate) fn default_ttl(&self) -> Duration {
-        self.ttl
     }
 
     fn without_prefix(&self, mut state: LockState) -> LockState {

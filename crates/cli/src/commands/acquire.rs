@@ -51,7 +51,9 @@ async fn deliver(client: &Client, ticket: &Ticket) -> Result<Exit, Failure> {
     match client.release_ticket(ticket).await {
         Ok(()) => failure.message.push_str("; the lock is released"),
         Err(error) => {
-            failure.message.push_str(&format!("; the lock ends with its lease, as releasing failed: {error}"));
+            failure
+                .message
+                .push_str(&format!("; the lock ends with its lease, as releasing failed: {error}"));
         }
     }
     Err(failure)

@@ -43,7 +43,8 @@ impl Kin {
     /// Sends a signal to each of them that is no dead-man, nor of this group: that one got it already.
     pub(super) fn signal(&self, signal: Signal, group: &Group) {
         let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) else { return };
-        let others = self.members().filter(|(pid, _)| !is_dead_man(*pid) && !group.has(pid.as_raw_nonzero().get()));
+        let others =
+            self.members().filter(|(pid, _)| !is_dead_man(*pid) && !group.has(pid.as_raw_nonzero().get()));
         for (_, process) in others {
             // One that is gone meanwhile needs no signal.
             let _ = pidfd_send_signal(process, signal);
@@ -63,9 +64,9 @@ impl Kin {
 
     /// Whether this environment is that of a process under our hold.
     fn claims(&self, environment: &[u8]) -> bool {
-        let held = environment.split(|byte| *byte == 0).find_map(|variable| {
-            variable.strip_prefix(nested::VARIABLE.as_bytes())?.strip_prefix(b"=")
-        });
+        let held = environment
+            .split(|byte| *byte == 0)
+            .find_map(|variable| variable.strip_prefix(nested::VARIABLE.as_bytes())?.strip_prefix(b"="));
         held.is_some_and(|ids| ids.split(|byte| *byte == b',').any(|id| id == self.id.as_bytes()))
     }
 }
@@ -93,7 +94,9 @@ mod tests {
     fn an_id_is_compared_whole() {
         let kin = Kin::of("a-1".to_owned());
         assert!(kin.claims(b"HOME=/\0LEASEHOLD_HELD=b-7,a-1\0X=1\0"));
-        for other in ["", "LEASEHOLD_HELD=", "LEASEHOLD_HELD=a-11,xa-1", "LEASEHOLD_ID=a-1", "X=LEASEHOLD_HELD=a-1"] {
+        for other in
+            ["", "LEASEHOLD_HELD=", "LEASEHOLD_HELD=a-11,xa-1", "LEASEHOLD_ID=a-1", "X=LEASEHOLD_HELD=a-1"]
+        {
             assert!(!kin.claims(other.as_bytes()), "{other}");
         }
     }

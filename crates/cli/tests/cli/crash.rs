@@ -49,6 +49,73 @@ fn killed_with_a_child_that_will_not_end() {
     next_holder_comes_after(&place);
 }
 
+/// Another run under the one that holds `x`, with this for a command.
+fn holder_of_another(place: &Place, options: &[&str], script: &str) -> Running {
+    let exe = env!("CARGO_BIN_EXE_leasehold");
+    let inner = [exe, "run", "--ttl", "60s", "--grace", "20s", "y", "--", "sh", "-c", script];
+    let running = place.start(&[&["run"], options, &["x", "--"], &inner].concat());
+    place.wait_for_line("beat");
+    running
+}
+
+#[test]
+fn killed_with_another_run_inside_whose_child_will_not_end() {
+    let place = Place::new();
+    holder_of_another(&place, &["--ttl", "60s", "--grace", "200ms"], STUBBORN).kill();
+    next_holder_comes_after(&place);
+    assert_eq!(place.run(&["run", "y", "--", "true"]).code, 0);
+}
+
+#[test]
+fn stopped_for_longer_than_the_lease_with_another_run_inside() {
+    let place = Place::new();
+    let running = holder_of_another(&place, &["--ttl", "2s"], STUBBORN);
+    running.signal(Signal::SIGSTOP);
+    next_holder_comes_after(&place);
+    running.signal(Signal::SIGCONT);
+    assert_eq!(running.end().code, 76);
+}
+
+#[test]
+fn time_up_with_another_run_inside_whose_child_will_not_end() {
+    let place = Place::new();
+    let options = ["--ttl", "60s", "--grace", "200ms", "--max-run", "1s"];
+    assert_eq!(holder_of_another(&place, &options, STUBBORN).end().code, 124);
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn killed_together_with_the_run_inside() {
+    let place = Place::new();
+    let running = holder_of_another(&place, &["--ttl", "60s", "--grace", "200ms"], STUBBORN);
+    let dead_man = dead_man_of(&running).unwrap();
+    let inner = children_of(&running).into_iter().map(|child| Pid::from_raw(child.parse().unwrap()));
+    let inner = inner.filter(|child| *child != dead_man).next().unwrap();
+    // Stopped first, so that neither sees the other go.
+    running.signal(Signal::SIGSTOP);
+    kill(inner, Signal::SIGKILL).unwrap();
+    running.kill();
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn killed_with_a_child_that_left_its_group() {
+    let place = Place::new();
+    let script = format!("setsid sh -c \"{}\" & wait", STUBBORN.replace('$', "\\$"));
+    holder(&place, &["--ttl", "60s", "--grace", "200ms"], &script).kill();
+    next_holder_comes_after(&place);
+}
+
+#[test]
+fn a_dead_man_does_not_go_by_the_name_of_the_program() {
+    let place = Place::new();
+    let running = holder(&place, &["--ttl", "60s"], WILLING);
+    let dead_man = dead_man_of(&running).unwrap();
+    let read = |file: &str| fs::read_to_string(format!("/proc/{dead_man}/{file}")).unwrap();
+    wait_until("its name", || read("comm") == "dead-man\n");
+    assert!(!read("cmdline").contains("leasehold"), "{}", read("cmdline"));
+}
+
 #[test]
 fn killed_with_a_stopped_child() {
     let place = Place::new();

@@ -152,13 +152,31 @@ fn several_names_are_held_together_with_fences_in_the_order_given() {
 fn a_run_inside_itself_fails_at_once() {
     let place = Place::new();
     let exe = env!("CARGO_BIN_EXE_leasehold");
-    for inner in ["run x", "run -n x", "run -s x", "run --all y --all x"] {
+    for inner in ["run x", "run -s x", "run --permits 1/2 x", "run --all y --all x"] {
         let nested = place.run(&["run", "x", "--", "sh", "-c", &format!("{exe} {inner} -- echo never")]);
         assert_eq!((nested.code, nested.stdout.as_str()), (64, ""), "{inner}");
         assert!(nested.stderr.contains("would wait for itself"), "{}", nested.stderr);
     }
     let other = place.run(&["run", "x", "--", exe, "run", "y", "--", "echo", "fine"]);
     assert_eq!((other.code, other.stdout.as_str()), (0, "fine\n"));
+    assert_eq!(
+        place.run(&["run", "x", "--", exe, "run", "-n", "x", "--", "true"]).code,
+        75,
+        "it does not wait"
+    );
+}
+
+#[test]
+fn a_run_inside_may_share_what_the_one_around_it_leaves() {
+    let place = Place::new();
+    let nested = |outer: &[&str], inner: &[&str]| {
+        let exe = env!("CARGO_BIN_EXE_leasehold");
+        place.run(&[&["run"], outer, &["--", exe, "run"], inner, &["--", "echo", "fine"]].concat()).code
+    };
+    assert_eq!(nested(&["-s", "x"], &["-s", "x"]), 0);
+    assert_eq!(nested(&["-s", "x"], &["x"]), 64);
+    assert_eq!(nested(&["--permits", "1/3", "pool"], &["--permits", "2/3", "pool"]), 0);
+    assert_eq!(nested(&["--permits", "2/3", "pool"], &["--permits", "2/3", "pool"]), 64);
 }
 
 #[test]
@@ -211,6 +229,22 @@ fn the_status_file_says_what_really_happened() {
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".new"));
     assert_eq!(leftovers.count(), 0);
+}
+
+#[test]
+fn the_status_file_may_be_a_link_or_a_pipe() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("real", place.path("link")).unwrap();
+    // At first the link leads nowhere.
+    for name in ["x", "y"] {
+        assert_eq!(place.run(&["run", "--status-file", "link", name, "--", "true"]).code, 0);
+        assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
+        assert!(fs::read_to_string(place.path("real")).unwrap().contains(&format!("[\"{name}\"]")));
+    }
+    let piped = place.run(&["run", "--status-file", "/dev/stdout", "x", "--", "true"]);
+    assert_eq!((piped.code, piped.stdout.lines().count()), (0, 1), "{}", piped.stderr);
+    let nowhere = place.run(&["run", "--status-file", "/dev/null", "x", "--", "true"]);
+    assert_eq!((nowhere.code, nowhere.stderr.as_str()), (0, ""));
 }
 
 #[test]

@@ -46,6 +46,21 @@ fn a_ticket_can_come_from_stdin() {
 }
 
 #[test]
+fn a_ticket_that_cannot_be_handed_over_is_given_back() {
+    let place = Place::new();
+    let (reader, gone) = std::io::pipe().unwrap();
+    drop(reader);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for stdout in [Stdio::from(gone), Stdio::from(full)] {
+        let acquired = place.leasehold(&["acquire", "x"]).stdout(stdout).output().unwrap();
+        let said = String::from_utf8(acquired.stderr).unwrap();
+        assert_eq!(acquired.status.code(), Some(125), "{said}");
+        assert!(said.contains("cannot write to stdout") && said.contains("the lock is released"), "{said}");
+        assert_eq!(place.show("x")["state"], "free");
+    }
+}
+
+#[test]
 fn acquire_does_not_wait_if_told_not_to() {
     let place = Place::new();
     assert_eq!(place.run(&["acquire", "x"]).code, 0);

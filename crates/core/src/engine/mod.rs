@@ -123,7 +123,8 @@ impl Engine {
         }
     }
 
-    fn carry_on<T: Send + 'static>(
+    /// Work to be polled in place, and finished in the background if its caller goes away.
+    pub(crate) fn carry_on<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> janitor::Carried<'_, T> {

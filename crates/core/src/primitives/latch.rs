@@ -45,7 +45,7 @@ impl Latch {
     /// means that it was armed with another.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not arm the latch.
+    /// A request on its way is finished in the background.
     pub async fn arm(&self, count: u64) -> Result<bool> {
         Ok(self.step(LatchStep::Arm { count }).await? == count)
     }
@@ -56,7 +56,7 @@ impl Latch {
     /// `Indeterminate` if it is not known whether it counted, after asking again: each call counts at most once.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have counted.
+    /// A request on its way is finished in the background: it has counted, or will have.
     pub async fn count_down(&self) -> Result<u64> {
         let id = self.client.engine().ids.next();
         self.step(LatchStep::CountDown { id }).await
@@ -116,7 +116,8 @@ impl Latch {
         let mut tries = 3;
         loop {
             tries -= 1;
-            match engine.backend.latch(&key, step).await {
+            let (backend, key) = (engine.backend.clone(), key.clone());
+            match engine.carry_on(async move { backend.latch(&key, step).await }).await {
                 Err(error) if error.kind() == ErrorKind::Indeterminate && tries > 0 => {
                     engine.clock.pause(Duration::from_millis(10)).await;
                 }

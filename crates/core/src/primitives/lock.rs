@@ -64,7 +64,7 @@ pub enum Outcome {
 
 impl Lock {
     pub(super) fn new(client: &Client, name: &str, mode: Asked) -> Self {
-        let options = Options::with_ttl(client.default_ttl());
+        let options = Options::with_ttl(client.ttl());
         let key = Key::new(client.prefix(), name).map_err(|_| name.into());
         Self { client: client.clone(), key, mode, shape: Shape::default(), options, owner: None }
     }
