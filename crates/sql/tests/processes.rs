@@ -31,6 +31,11 @@ async fn child() {
             win(&mut claim).await;
             say("held");
         }
+        "hold two" => {
+            win(&mut claim).await;
+            win(&mut common::claim(&store, "y")).await;
+            say("held");
+        }
         "wait" => {
             stand_in_line(&mut claim).await;
             say("waiting");
@@ -102,6 +107,22 @@ async fn a_killed_holder_is_noticed_at_once() {
     other.kill();
     win(&mut ours).await;
     assert_eq!(place.sessions().len(), 1, "the dead session's file is gone, ours is there");
+}
+
+#[tokio::test]
+async fn a_killed_holder_of_two_locks_is_noticed_at_once_for_both() {
+    let place = Place::new();
+    let store = place.open().await;
+    let mut other = Other::start(&place, "hold two");
+    other.says("held");
+    let (mut x, mut y) = (claim(&store, "x"), claim(&store, "y"));
+    lose(&mut x).await;
+    lose(&mut y).await;
+    other.kill();
+    win(&mut x).await;
+    assert_eq!(place.sessions().len(), 2, "the dead session's file proves that y is free");
+    win(&mut y).await;
+    assert_eq!(place.sessions().len(), 1, "ours");
 }
 
 #[tokio::test]

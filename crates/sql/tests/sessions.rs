@@ -8,8 +8,8 @@ mod common;
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc};
 
-use common::{LONG, Place, claim, lose, spec, stand_in_line, win};
-use leasehold_core::backend::{Backend, Life, Release};
+use common::{LONG, Place, claim, lose, pass, spec, stand_in_line, win};
+use leasehold_core::backend::{Backend, Life, Release, Renew, Renewal};
 use leasehold_sql::{Sqlite, SqliteConfig};
 
 #[tokio::test]
@@ -72,14 +72,73 @@ async fn a_store_that_is_closed_or_dropped_leaves_no_session_behind() {
     let place = Place::new();
     let ours = place.open().await;
     assert!(place.sessions().is_empty(), "who has not asked for a lock has no session");
-    win(&mut claim(&ours, "x")).await;
+    pass(&ours, "x").await;
     assert_eq!(place.sessions().len(), 1);
     ours.close().await.unwrap();
     assert!(place.sessions().is_empty());
     let ours = place.open().await;
-    win(&mut claim(&ours, "x")).await;
+    pass(&ours, "x").await;
     drop(ours);
     assert!(place.sessions().is_empty());
+}
+
+#[tokio::test]
+async fn a_store_closed_with_locks_held_leaves_the_proof_that_they_are_free() {
+    let place = Place::new();
+    let (ours, theirs) = (place.open().await, place.open().await);
+    win(&mut claim(&ours, "x")).await;
+    win(&mut claim(&ours, "y")).await;
+    ours.close().await.unwrap();
+    assert_eq!(place.sessions().len(), 1);
+    pass(&theirs, "x").await;
+    pass(&theirs, "y").await;
+    theirs.close().await.unwrap();
+    assert!(place.sessions().is_empty(), "nobody needs it any more");
+}
+
+#[tokio::test]
+async fn session_files_removed_under_a_live_holder_let_nobody_else_in() {
+    let place = Place::new();
+    let (ours, before) = (place.open().await, place.open().await);
+    let mut holder = claim(&ours, "x");
+    win(&mut holder).await;
+    for session in place.sessions() {
+        std::fs::remove_file(place.session_file(&session)).unwrap();
+    }
+    lose(&mut claim(&before, "x")).await;
+    std::fs::remove_dir_all(place.folder().join("locks.db-sessions")).unwrap();
+    lose(&mut claim(&before, "x")).await;
+    let after = place.open().await;
+    lose(&mut claim(&after, "x")).await;
+    assert_eq!(holder.release().await.unwrap(), Release::Released);
+    win(&mut claim(&after, "x")).await;
+}
+
+#[tokio::test]
+async fn a_holder_whose_session_file_is_gone_goes_on_renewing() {
+    let place = Place::new();
+    let ours = place.open().await;
+    let spec = Arc::new(spec("x", LONG));
+    win(&mut ours.claim(spec.clone())).await;
+    std::fs::remove_dir_all(place.folder().join("locks.db-sessions")).unwrap();
+    let renew = Renew { key: spec.key.clone(), id: spec.id, mode: spec.mode, ttl: LONG };
+    let renewals = ours.renew(&[renew]).await;
+    assert!(matches!(renewals[..], [Ok(Renewal::Renewed { .. })]), "{renewals:?}");
+    lose(&mut claim(&place.open().await, "x")).await;
+}
+
+#[tokio::test]
+async fn a_copy_in_place_of_a_session_file_proves_nothing() {
+    let place = Place::new();
+    let (ours, theirs) = (place.open().await, place.open().await);
+    win(&mut claim(&ours, "x")).await;
+    let file = place.session_file(&place.sessions()[0]);
+    let content = std::fs::read(&file).unwrap();
+    for content in [content, Vec::new()] {
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, content).unwrap();
+        lose(&mut claim(&theirs, "x")).await;
+    }
 }
 
 #[tokio::test]

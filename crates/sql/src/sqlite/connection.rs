@@ -16,7 +16,7 @@ use leasehold_core::{
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::{
-    error::{Failure, Tried, closed, commit_failed},
+    error::{Failure, Tried, closed, commit_failed, from_io},
     filesystem::Place,
 };
 
@@ -201,4 +201,14 @@ impl Patience {
 fn somewhat_less(duration: Duration) -> Duration {
     let tenths = getrandom::u32().map_or(5, |random| random % 10 + 1);
     duration * tenths / 10
+}
+
+/// Runs file work where it may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(from_io(error.into(), "the runtime ended before the file could be used")),
+    }
 }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{
-    ClientId, Key, Result,
+    ClientId, Key, Operation, Result,
     backend::record::{Answer, Applied, Step, Surroundings, Wake},
 };
 use rusqlite::Connection;
@@ -152,4 +152,21 @@ fn swap(
     }
     recent.remember(key.shared(), after);
     Ok(Some(applied))
+}
+
+/// What the database must still know after a crash of the machine, since no lease ends it.
+pub(super) fn outlives_boots(step: &Step) -> bool {
+    matches!(step, Step::Latch(_))
+}
+
+/// What a step is part of, for errors.
+pub(super) fn operation(step: &Step) -> Operation {
+    match step {
+        Step::Attempt { .. } => Operation::Acquire,
+        Step::Renew(_) => Operation::Renew,
+        Step::Recount { .. } => Operation::Reenter,
+        Step::Release { .. } => Operation::Release,
+        Step::Break { .. } => Operation::Break,
+        Step::Latch(_) => Operation::Latch,
+    }
 }

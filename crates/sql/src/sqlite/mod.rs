@@ -7,7 +7,7 @@
 //! - **Leases on the boot clock** (`CLOCK_BOOTTIME`): nobody who sets the wall clock touches them, and a suspended
 //!   machine's leases run on. Moments of another boot are void.
 //! - **A killed process is noticed at once**, through the lock the kernel drops with its session file, see
-//!   `session`. Its lease need not run out.
+//!   `session`. Its lease need not run out, unless somebody removed that file: then nothing but the lease tells.
 //! - **Fences grow** through release, expiry, removal of the row, and crashes of the machine.
 //!
 //! # Durability

@@ -2,7 +2,9 @@
 //!
 //! All of it happens within a transaction that the caller has begun.
 
-use leasehold_core::{Error, ErrorKind, Operation, Result, backend::record::Record};
+use std::collections::HashSet;
+
+use leasehold_core::{ClientId, Error, ErrorKind, Operation, Result, backend::record::Record};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{error::Tried, recent::Written};
@@ -51,6 +53,49 @@ pub(super) fn swap(
 pub(super) fn remove(connection: &Connection, name: &str) -> Tried<()> {
     connection.prepare_cached("DELETE FROM leasehold_record WHERE name = ?1")?.execute([name])?;
     Ok(())
+}
+
+/// How many rows are read at once in search of sessions.
+const STRETCH: u32 = 1024;
+
+/// Those of the sessions that no record mentions; none if there are more than `most` rows to look at.
+///
+/// Not in one transaction, and need not be: a session that is over is entered nowhere any more.
+pub(super) fn unmentioned(
+    connection: &Connection,
+    sessions: impl IntoIterator<Item = ClientId>,
+    most: u32,
+) -> Tried<HashSet<ClientId>> {
+    let mut left: HashSet<_> = sessions.into_iter().collect();
+    let mut statement = connection
+        .prepare_cached("SELECT name, record FROM leasehold_record WHERE name > ?1 ORDER BY name LIMIT ?2")?;
+    let (mut seen, mut cursor) = (0_u32, String::new());
+    while !left.is_empty() {
+        let mut rows = statement.query(params![cursor, STRETCH])?;
+        let before = seen;
+        while let Some(row) = rows.next()? {
+            if let Some(text) = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)? {
+                mentions(text).for_each(|session| _ = left.remove(&session));
+            }
+            seen += 1;
+            if seen - before == STRETCH {
+                cursor = row.get(0)?;
+            }
+        }
+        if seen - before < STRETCH {
+            break;
+        }
+        if seen >= most {
+            left.clear();
+        }
+    }
+    Ok(left)
+}
+
+/// The sessions a record's text speaks of. Within a string its quotes would be escaped, so nobody's label is one.
+fn mentions(text: &str) -> impl Iterator<Item = ClientId> {
+    let fields = text.split("\"session\":\"").skip(1);
+    fields.filter_map(|field| field.split('"').next()?.parse().ok())
 }
 
 /// What every new record starts from: no fence of a name whose row was removed is greater.

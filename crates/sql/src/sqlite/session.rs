@@ -2,13 +2,18 @@
 //!
 //! Each open store that asks for locks has a file in a folder beside the database, named after a random id, and an
 //! exclusive `flock` on it. The kernel drops that lock with the last descriptor of the file, so whoever can get a
-//! shared one knows that the session is over, and so does whoever finds no file. POSIX record locks would not do:
-//! any close of the file by the same process drops them, and they do not pass to another process with the descriptor.
+//! shared one knows that the session is over. POSIX record locks would not do: any close of the file by the same
+//! process drops them, and they do not pass to another process with the descriptor.
+//!
+//! Death has to be proved, and the file without its lock is the proof. A file that is missing proves nothing: somebody
+//! may have cleaned up while its session lives. Nor does a copy put in its place, so each file says which inode it is.
+//! In both cases the session's locks end with their leases, as on stores that have no sessions.
 //!
 //! A copy of the descriptor in another process keeps the session alive: that is what the command line's dead-man
 //! holds until the child is gone.
 //!
-//! Ids are never used twice, so a session found dead stays dead and its file can be removed by anybody.
+//! Ids are never used twice, so a session found dead stays dead. Its file can be removed by anybody once no record
+//! mentions it; before, the file is how its other locks are known to be free.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -105,34 +110,42 @@ mod unix {
             Ok(Self { folder, owner })
         }
 
-        /// Whether somebody has the session's lock. If we cannot find out, it lives: its lease will end it.
+        /// Whether the session is not proved to be over. If we cannot find out, it lives: its lease will end it.
         pub(in crate::sqlite) fn lives(&self, session: ClientId) -> bool {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-            match fs::openat(&self.folder, session.to_string(), flags, Mode::empty()) {
-                Err(error) => error != Errno::NOENT,
-                Ok(file) => fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
-            }
+            !matches!(self.seize(session), Ok(Some(file)) if is_original(&file))
         }
 
-        /// Removes the file of a session that is known to be over.
+        /// Removes the file of a session that is over and that no record mentions.
         pub(in crate::sqlite) fn bury(&self, session: ClientId) {
-            // If it is gone already, somebody else was quicker; if it cannot be removed, it does no harm.
-            let _ = fs::unlinkat(&self.folder, session.to_string(), AtFlags::empty());
-        }
-
-        /// Removes the files of dead sessions, looking at no more than `most` files.
-        pub(in crate::sqlite) fn sweep(&self, most: usize) -> io::Result<()> {
-            for session in self.sessions(most)? {
-                if !self.lives(session) {
-                    self.bury(session);
-                }
+            // The lock is kept meanwhile: whoever has just made the file and wants its lock must not get it now.
+            if let Ok(Some(_file)) = self.seize(session) {
+                // If it is gone already, somebody else was quicker; if it cannot be removed, it does no harm.
+                let _ = fs::unlinkat(&self.folder, session.to_string(), AtFlags::empty());
             }
-            Ok(())
         }
 
-        /// Whether any session lives.
+        /// The sessions whose files have no lock, among no more than `most` files.
+        pub(in crate::sqlite) fn unlocked(&self, most: usize) -> io::Result<Vec<ClientId>> {
+            let mut sessions = self.sessions(most)?;
+            sessions.retain(|session| matches!(self.seize(*session), Ok(Some(_))));
+            Ok(sessions)
+        }
+
+        /// Whether any session in the folder lives.
         pub(in crate::sqlite) fn is_alive(&self) -> io::Result<bool> {
-            Ok(self.sessions(usize::MAX)?.into_iter().any(|session| self.lives(session)))
+            let locked = |session| match self.seize(session) {
+                Ok(file) => file.is_none(),
+                Err(error) => error != Errno::NOENT,
+            };
+            Ok(self.sessions(usize::MAX)?.into_iter().any(locked))
+        }
+
+        /// The session's file with a lock of ours on it; `None` if the session has the lock.
+        fn seize(&self, session: ClientId) -> Result<Option<OwnedFd>, Errno> {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let file = fs::openat(&self.folder, session.to_string(), flags, Mode::empty())?;
+            let locked = fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+            Ok(locked.then_some(file))
         }
 
         fn sessions(&self, most: usize) -> io::Result<Vec<ClientId>> {
@@ -142,6 +155,19 @@ mod unix {
                     .extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<ClientId>().ok()));
             }
             Ok(sessions)
+        }
+    }
+
+    /// What a session's file says: a copy of it is another file and says the same.
+    fn mark(file: &OwnedFd) -> Result<String, Errno> {
+        Ok(fs::fstat(file)?.st_ino.to_string())
+    }
+
+    fn is_original(file: &OwnedFd) -> bool {
+        let mut text = [0; 32];
+        match (mark(file), rustix::io::pread(file, &mut text, 0)) {
+            (Ok(mark), Ok(length)) => text[..length] == *mark.as_bytes(),
+            _ => false,
         }
     }
 
@@ -163,15 +189,18 @@ mod unix {
     /// A session of ours, for as long as this value and all copies of its descriptor live.
     #[derive(Debug)]
     pub(in crate::sqlite) struct Session {
-        folder: Arc<Folder>,
         id: ClientId,
-        file: Option<OwnedFd>,
+        file: OwnedFd,
+        missed: bool,
     }
 
     impl Session {
         /// Begins a session.
         pub(in crate::sqlite) fn begin(folder: &Arc<Folder>) -> Result<Self> {
-            let failed = |error: Errno| from_io(error.into(), "cannot make a session file");
+            let failed = |error: Errno| match error {
+                Errno::NOENT => from_io(error.into(), "the folder of sessions is gone; open the store again"),
+                error => from_io(error.into(), "cannot make a session file"),
+            };
             for _ in 0..16 {
                 let id = ClientId::random();
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -180,7 +209,9 @@ mod unix {
                 let locked = fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
                 if locked && fs::fstat(&file).map_err(failed)?.st_nlink == 1 {
                     give_to(&file, &folder.owner);
-                    return Ok(Self { folder: folder.clone(), id, file: Some(file) });
+                    // On a full disk the file stays empty, and proves nothing when we are gone: then leases do.
+                    let _ = rustix::io::pwrite(&file, mark(&file).map_err(failed)?.as_bytes(), 0);
+                    return Ok(Self { id, file, missed: false });
                 }
                 // Before we had the lock a sweep took the file for a dead session's. Nobody knows the id yet.
                 folder.bury(id);
@@ -195,16 +226,21 @@ mod unix {
 
         /// Another descriptor of the same session, closed in programs we start.
         pub(in crate::sqlite) fn copy(&self) -> Option<OwnedFd> {
-            self.file.as_ref()?.try_clone().ok()
+            self.file.try_clone().ok()
         }
-    }
 
-    impl Drop for Session {
-        fn drop(&mut self) {
-            self.file = None;
-            // A copy in another process keeps the session alive, and so the file must stay.
-            if !self.folder.lives(self.id) {
-                self.folder.bury(self.id);
+        /// Says so, once, if somebody removed the file.
+        ///
+        /// It is not made anew: copies of the descriptor would not keep the new one's lock, and who looks at it would
+        /// take the session for dead while they live.
+        pub(in crate::sqlite) fn look_after(&mut self) {
+            if !self.missed && fs::fstat(&self.file).is_ok_and(|file| file.st_nlink == 0) {
+                self.missed = true;
+                tracing::warn!(
+                    session = %self.id,
+                    "the session's file was removed; should this process be killed, its locks stay held until \
+                     their leases end"
+                );
             }
         }
     }
@@ -234,8 +270,8 @@ mod elsewhere {
 
         pub(in crate::sqlite) fn bury(&self, _session: ClientId) {}
 
-        pub(in crate::sqlite) fn sweep(&self, _most: usize) -> io::Result<()> {
-            Ok(())
+        pub(in crate::sqlite) fn unlocked(&self, _most: usize) -> io::Result<Vec<ClientId>> {
+            Ok(Vec::new())
         }
 
         pub(in crate::sqlite) fn is_alive(&self) -> io::Result<bool> {
@@ -254,5 +290,7 @@ mod elsewhere {
         pub(in crate::sqlite) fn id(&self) -> ClientId {
             self.0
         }
+
+        pub(in crate::sqlite) fn look_after(&mut self) {}
     }
 }

@@ -25,13 +25,13 @@ use super::{
     bell::{Bells, SqliteBell},
     cells,
     clock::{self, Boot},
-    connection::{Durability, Lane, Patience},
-    error::{Failure, closed, from_io},
+    connection::{Durability, Lane, Patience, blocking},
+    error::{Failure, closed},
     filesystem::Place,
-    ledger::{Ledger, Taken},
+    ledger::{Ledger, Taken, operation, outlives_boots},
     session::{Folder, RollCall, Session},
     setup,
-    upkeep::Upkeep,
+    upkeep::{self, Upkeep},
 };
 
 /// How many steps one transaction takes, so that a large batch keeps neither the database nor the runtime's thread.
@@ -194,13 +194,31 @@ impl Sqlite {
         for wakes in &taken.wakes {
             self.bells.ring(wakes);
         }
-        for session in taken.dead {
-            self.ledger.folder.bury(session);
-        }
+        self.retire(taken.dead);
         if taken.wrote {
             self.upkeep.wrote();
         }
         taken.answers
+    }
+
+    /// Removes the files of dead sessions unless they are still needed, as proof that other locks are free.
+    fn retire(&self, dead: Vec<ClientId>) {
+        if dead.is_empty() {
+            return;
+        }
+        let retire = |connection: &_| upkeep::retire(connection, &self.ledger.folder, dead, upkeep::MENTIONS);
+        // To fail is no harm: the upkeep will do it.
+        let _ = self.locks.with(retire);
+    }
+
+    /// Ends our session, in the sense that nothing of it is left in this process.
+    fn end_session(&self) {
+        let ended = std::mem::replace(&mut *self.own(), Own::Ended);
+        if let Own::Begun(session) = ended {
+            let id = session.id();
+            drop(session);
+            self.retire(vec![id]);
+        }
     }
 
     /// Our session, begun if one of the steps may leave an entry that should end with us.
@@ -210,8 +228,11 @@ impl Sqlite {
         if matches!(*own, Own::NotYet) && steps.iter().any(|(_, step)| enters(step)) {
             *own = Own::Begun(Session::begin(&self.ledger.folder)?);
         }
-        match &*own {
-            Own::Begun(session) => Ok(Some(session.id())),
+        match &mut *own {
+            Own::Begun(session) => {
+                session.look_after();
+                Ok(Some(session.id()))
+            }
             Own::NotYet => Ok(None),
             Own::Ended => Err(closed()),
         }
@@ -236,6 +257,12 @@ impl Sqlite {
     fn crowded(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
         // It is a memory of hints: any state will do.
         self.crowded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.end_session();
     }
 }
 
@@ -333,7 +360,7 @@ impl RecordStore for Sqlite {
     }
 
     async fn close(&self) -> Result<()> {
-        *self.own() = Own::Ended;
+        self.end_session();
         let (locks, desk, upkeep) = (self.locks.clone(), self.desk.clone(), self.upkeep.clone());
         blocking(move || {
             locks.close();
@@ -342,22 +369,6 @@ impl RecordStore for Sqlite {
             Ok(())
         })
         .await
-    }
-}
-
-/// What the database must still know after a crash of the machine, since no lease ends it.
-fn outlives_boots(step: &Step) -> bool {
-    matches!(step, Step::Latch(_))
-}
-
-fn operation(step: &Step) -> Operation {
-    match step {
-        Step::Attempt { .. } => Operation::Acquire,
-        Step::Renew(_) => Operation::Renew,
-        Step::Recount { .. } => Operation::Reenter,
-        Step::Release { .. } => Operation::Release,
-        Step::Break { .. } => Operation::Break,
-        Step::Latch(_) => Operation::Latch,
     }
 }
 
@@ -381,14 +392,6 @@ fn describe(boot: &Boot, place: &Place) -> StoreInfo {
     capabilities.poll = POLL;
     let address = format!("sqlite:{}", place.file().display());
     StoreInfo::new("sqlite", address, guarantee).with_capabilities(capabilities)
-}
-
-/// Runs file work where it may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => Err(from_io(error.into(), "the runtime ended before the file could be used")),
-    }
 }
 
 #[cfg(test)]

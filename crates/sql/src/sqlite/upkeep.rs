@@ -2,7 +2,7 @@
 //!
 //! - The log is moved into the database once it has grown, so that no lock's own transaction waits for the disk.
 //! - Rows nobody uses any more are removed, and the floor raised above their fences in the same transaction.
-//! - Files of dead sessions are removed.
+//! - Files of dead sessions that no record mentions are removed.
 //!
 //! It runs when a store that writes much has written enough, and when a store is opened and finds the file grown,
 //! which is how a file used only by short-lived processes is kept small. Failing is no harm: the next will do it.
@@ -19,7 +19,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Result,
+    ClientId, Result,
     backend::record::{Moment, Record},
 };
 use rusqlite::{Connection, OptionalExtension, params};
@@ -57,6 +57,10 @@ const STRETCHES: std::ops::RangeInclusive<u32> = 8..=256;
 
 /// How many files of sessions are looked at.
 const SESSIONS: usize = 4096;
+
+/// How many rows are looked at before a dead session's file is removed right away. With more it is left to the
+/// upkeep, which so large a file gets whenever it is opened.
+pub(super) const MENTIONS: u32 = 4096;
 
 /// How long nobody needs to look again after somebody did, in microseconds.
 const REST: u64 = 1_000_000;
@@ -128,12 +132,21 @@ impl Upkeep {
             move_log(connection, log)?;
             if is_crowded(connection)? { sweep(connection) } else { Ok(()) }
         });
-        self.folder.sweep(SESSIONS).map_err(|error| from_io(error, "cannot read the folder of sessions"))?;
-        match tended {
+        let over = self.folder.unlocked(SESSIONS);
+        let over = over.map_err(|error| from_io(error, "cannot read the folder of sessions"))?;
+        let buried = self.lane.with(|connection| retire(connection, &self.folder, over, u32::MAX));
+        match tended.and(buried) {
             Ok(()) | Err(Failure::Busy) => Ok(()),
             Err(Failure::Final(error)) => Err(error),
         }
     }
+}
+
+/// Removes the files of sessions that are over, but for those that records mention or may mention: with more than
+/// `most` rows to look at, that is all.
+pub(super) fn retire(connection: &Connection, folder: &Folder, over: Vec<ClientId>, most: u32) -> Tried<()> {
+    rows::unmentioned(connection, over, most)?.into_iter().for_each(|session| folder.bury(session));
+    Ok(())
 }
 
 /// Whether there are so many rows that a look at them is due.
@@ -231,7 +244,7 @@ mod tests {
     use std::collections::HashMap;
 
     use leasehold_core::{
-        ClientId, Key,
+        Key,
         backend::{Backend, Recorded},
     };
 
@@ -308,5 +321,19 @@ mod tests {
         assert!(!dead.exists());
         assert!(foreign.exists());
         assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2, "our own session has its file still");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_file_of_a_dead_session_stays_while_a_record_mentions_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (dead, store) = (open(&folder).await, open(&folder).await);
+        win(&dead, &spec("x", LONG)).await;
+        drop(dead);
+        let files = || fs::read_dir(folder.path().join("locks.db-sessions")).unwrap().count();
+        store.store().upkeep.run(Log::Reuse).unwrap();
+        assert_eq!(files(), 1, "the proof that x is free");
+        pass(&store, "x").await;
+        assert_eq!(files(), 1, "ours; the other is needed no more");
     }
 }

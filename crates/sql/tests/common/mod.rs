@@ -42,6 +42,10 @@ impl Place {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
+    pub(crate) fn session_file(&self, session: &str) -> PathBuf {
+        self.folder().join("locks.db-sessions").join(session)
+    }
+
     pub(crate) async fn open(&self) -> Recorded<Sqlite> {
         self.try_open().await.unwrap()
     }
