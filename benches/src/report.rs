@@ -17,7 +17,7 @@ impl Report {
         let slowdown = comparison.slowdown();
         println!("{ours}: {}", spread(&comparison.ours));
         println!("  {theirs}: {}", spread(&comparison.theirs));
-        self.verdict(slowdown <= target, format!("{slowdown:.2} times as long; target at most {target}"));
+        self.verdict(slowdown <= target, &format!("{slowdown:.2} times as long; target at most {target}"));
     }
 
     /// Ours must reach at least such a share of the rate of theirs.
@@ -25,7 +25,7 @@ impl Report {
         let rate = 1.0 / comparison.slowdown();
         println!("{ours}: {}", spread(&comparison.ours));
         println!("  {theirs}: {}", spread(&comparison.theirs));
-        self.verdict(rate >= target, format!("{rate:.2} times the rate; target at least {target}"));
+        self.verdict(rate >= target, &format!("{rate:.2} times the rate; target at least {target}"));
     }
 
     /// Ours may take at most so much longer than theirs.
@@ -39,13 +39,13 @@ impl Report {
         let excess = comparison.excess();
         println!("{ours}: {}", spread(&comparison.ours));
         println!("  {theirs}: {}", spread(&comparison.theirs));
-        self.verdict(excess <= target, format!("{excess:.2?} longer; target at most {target:?}"));
+        self.verdict(excess <= target, &format!("{excess:.2?} longer; target at most {target:?}"));
     }
 
     /// A figure with an upper bound.
-    pub(crate) fn at_most<T: Display + PartialOrd>(&mut self, what: &str, figure: T, target: T) {
+    pub(crate) fn at_most(&mut self, what: &str, figure: u64, target: u64) {
         let met = figure <= target;
-        self.verdict(met, format!("{what}: {figure}; target at most {target}"));
+        self.verdict(met, &format!("{what}: {figure}; target at most {target}"));
     }
 
     /// Something that could not be measured, and why.
@@ -59,7 +59,7 @@ impl Report {
         self.missed == 0
     }
 
-    fn verdict(&mut self, met: bool, line: String) {
+    fn verdict(&mut self, met: bool, line: &str) {
         self.missed += u32::from(!met);
         println!("  {} {line}", if met { "ok    " } else { "MISSED" });
     }

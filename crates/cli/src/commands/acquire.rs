@@ -47,14 +47,10 @@ pub(crate) async fn run(args: Args, settings: &Settings, volume: Volume) -> Resu
 
 /// Prints the ticket. One that nobody got is given back: nobody else could before the end of its lease.
 async fn deliver(client: &Client, ticket: &Ticket) -> Result<Exit, Failure> {
-    let Err(mut failure) = print::delivered(&format!("{ticket}\n")) else { return Ok(Exit::Success) };
-    match client.release_ticket(ticket).await {
-        Ok(()) => failure.message.push_str("; the lock is released"),
-        Err(error) => {
-            failure
-                .message
-                .push_str(&format!("; the lock ends with its lease, as releasing failed: {error}"));
-        }
-    }
-    Err(failure)
+    let Err(failure) = print::delivered(&format!("{ticket}\n")) else { return Ok(Exit::Success) };
+    let then = match client.release_ticket(ticket).await {
+        Ok(()) => "the lock is released".to_owned(),
+        Err(error) => format!("the lock ends with its lease, as releasing failed: {error}"),
+    };
+    Err(Failure::new(failure.exit, format!("{}; {then}", failure.message)))
 }

@@ -24,7 +24,9 @@ fn holder(place: &Place, options: &[&str], script: &str) -> Running {
 
 /// The next holder gets the lock, after the last sign of life of the first, and with a greater fence.
 fn next_holder_comes_after(place: &Place) {
-    let next = place.run(&["run", "x", "--", "sh", "-c", "echo next $LEASEHOLD_FENCE >> $LOG"]);
+    // It stays for some beats of the first, were that still there.
+    let script = "echo next $LEASEHOLD_FENCE >> $LOG; sleep 0.3";
+    let next = place.run(&["run", "x", "--", "sh", "-c", script]);
     assert_eq!(next.code, 0, "{}", next.stderr);
     let log = place.log();
     let fence = |word: &str| -> u64 {
@@ -89,8 +91,8 @@ fn killed_together_with_the_run_inside() {
     let place = Place::new();
     let running = holder_of_another(&place, &["--ttl", "60s", "--grace", "200ms"], STUBBORN);
     let dead_man = dead_man_of(&running).unwrap();
-    let inner = children_of(&running).into_iter().map(|child| Pid::from_raw(child.parse().unwrap()));
-    let inner = inner.filter(|child| *child != dead_man).next().unwrap();
+    let mut children = children_of(&running).into_iter().map(|child| Pid::from_raw(child.parse().unwrap()));
+    let inner = children.find(|child| *child != dead_man).unwrap();
     // Stopped first, so that neither sees the other go.
     running.signal(Signal::SIGSTOP);
     kill(inner, Signal::SIGKILL).unwrap();

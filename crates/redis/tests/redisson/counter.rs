@@ -5,7 +5,7 @@ use leasehold_interop::Lock as JavaLock;
 use redis::aio::MultiplexedConnection;
 use tokio::task::JoinSet;
 
-use crate::stage::{LEASE, Stage, java};
+use crate::stage::{SHORT, Stage, java};
 
 /// Who adds: tasks in each of so many clients, threads in Java, and how often each of them does.
 struct Crowd {
@@ -52,7 +52,7 @@ async fn count(stage: &Stage, crowd: &Crowd, theirs: &JavaLock<'_>, ours: impl F
     for _ in 0..crowd.clients {
         let client = stage.redis.client().await;
         for _ in 0..crowd.tasks {
-            let (lock, bare, times) = (ours(&client).ttl(LEASE), stage.redis.bare.clone(), crowd.times);
+            let (lock, bare, times) = (ours(&client).ttl(SHORT), stage.redis.bare.clone(), crowd.times);
             tasks.spawn(async move {
                 for _ in 0..times {
                     add(&lock, bare.clone()).await;
