@@ -11,6 +11,11 @@ pub struct Span(Result<Duration, String>);
 
 impl Span {
     /// The length of time, or what is wrong with the text.
+    pub(crate) fn read(&self) -> Result<Duration, &str> {
+        self.0.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// The length of time, or what is wrong with the text.
     pub fn get(self) -> Result<Duration, String> {
         self.0
     }

@@ -43,6 +43,8 @@ struct Shelves {
     /// No record may start below this: the newest fence of any record removed.
     floor: u64,
     cell_version: u64,
+    /// The time of the last step that asked for it.
+    seen: Moment,
     /// How many records have nothing left in them.
     vacant: usize,
     /// How many records there may be, half of them vacant, before they are swept.
@@ -71,18 +73,22 @@ impl Memory {
 
     fn take(&self, key: &Key, step: &Step) -> Result<Answer> {
         let mut shelves = self.shelves();
-        let around = self.around();
+        // Giving back depends on no clock; what has run out meanwhile is as well noticed by the next step.
+        if !matches!(step, Step::Release { barrier: false, .. }) {
+            shelves.seen = self.now();
+        }
+        let around = around(shelves.seen);
         shelves.apply(key, step, &around)
     }
 
     fn now(&self) -> Moment {
         Moment(self.clock.now().as_micros())
     }
+}
 
-    fn around(&self) -> Surroundings<'static> {
-        // Nothing is read or written whole here: a crowd costs no more than it is.
-        Surroundings { now: self.now(), session: None, crowd: usize::MAX, alive: &|_| true }
-    }
+fn around(now: Moment) -> Surroundings<'static> {
+    // Nothing is read or written whole here: a crowd costs no more than it is.
+    Surroundings { now, session: None, crowd: usize::MAX, alive: &|_| true }
 }
 
 impl RecordStore for Memory {
@@ -108,11 +114,11 @@ impl RecordStore for Memory {
 
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
         let shelves = self.shelves();
-        Ok(shelves.records.get(key.full()).and_then(|record| record.view(key.full(), &self.around())))
+        Ok(shelves.records.get(key.full()).and_then(|record| record.view(key.full(), &around(self.now()))))
     }
 
     async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
-        let around = self.around();
+        let around = around(self.now());
         let shelves = self.shelves();
         let after = |name: &str| cursor.is_none_or(|cursor| name > cursor);
         let mut names: Vec<_> =

@@ -35,7 +35,7 @@ impl Options {
 
     /// How long to stand in line from now: as asked, or else as the kind of acquisition has it.
     pub(crate) fn patience(&self, clock: &Clock, otherwise: Patience) -> Result<Patience> {
-        Ok(match duration("wait", self.wait.clone())? {
+        Ok(match duration("wait", self.wait.as_ref())? {
             None => otherwise,
             Some(Duration::ZERO) => Patience::None,
             Some(wait) => Patience::Until(clock.now().after(wait)),
@@ -44,8 +44,8 @@ impl Options {
 
     /// The lease to ask for: never longer than `max_hold`.
     pub(crate) fn lease(&self) -> Result<(Duration, Keeping)> {
-        let ttl = duration("ttl", Some(self.ttl.clone()))?.unwrap_or(DEFAULT_TTL);
-        let max_hold = duration("max_hold", self.max_hold.clone())?;
+        let ttl = duration("ttl", Some(&self.ttl))?.unwrap_or(DEFAULT_TTL);
+        let max_hold = duration("max_hold", self.max_hold.as_ref())?;
         if max_hold.is_some_and(|max_hold| max_hold < MIN_MAX_HOLD) {
             let message = format!("max_hold: {MIN_MAX_HOLD:?} is the least a lock can be held for");
             return Err(Error::config(Operation::Acquire, message));
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-fn duration(option: &str, span: Option<Span>) -> Result<Option<Duration>> {
-    let checked = span.map(Span::get).transpose();
+fn duration(option: &str, span: Option<&Span>) -> Result<Option<Duration>> {
+    let checked = span.map(Span::read).transpose();
     checked.map_err(|message| Error::config(Operation::Acquire, format!("{option}: {message}")))
 }

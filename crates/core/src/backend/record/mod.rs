@@ -35,7 +35,7 @@ const MAX_FENCE: u64 = u64::MAX / 2;
 pub const WAIT_LEASE: Duration = Duration::from_secs(15);
 
 /// A point on the store's clock, in microseconds from a start of the store's choosing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
