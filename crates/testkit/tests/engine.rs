@@ -144,3 +144,19 @@ async fn a_set_that_lost_a_member_on_the_way_is_not_acquired() {
     let error = tasks.join_next().await.unwrap().unwrap().unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::Lost, Some("a")));
 }
+
+#[test]
+fn a_lock_whose_runtime_is_gone_is_lost_and_its_client_grants_no_more() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (client, guard) = runtime.block_on(async {
+        let client = Client::new(Memory::new());
+        let guard = client.lock("a").acquire().await.unwrap();
+        tokio::task::yield_now().await;
+        (client, guard)
+    });
+    drop(runtime);
+    assert_eq!(guard.check().unwrap_err().kind(), ErrorKind::Lost, "nothing renews it any more");
+    let elsewhere = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let refused = elsewhere.block_on(client.lock("b").acquire()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Closed);
+}
