@@ -11,6 +11,7 @@ use std::{
     fs::{self, File},
     io::Read,
     os::fd::OwnedFd,
+    thread,
 };
 
 use nix::sys::signal::Signal;
@@ -19,8 +20,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use super::{ARGUMENT, group::Group};
 use crate::{nested, procfs};
 
+/// More than most environments have, in bytes.
+const USUAL: usize = 64 << 10;
+
 /// More than an environment may have.
-const LONGEST: u64 = 8 << 20;
+const LONGEST: usize = 8 << 20;
+
+/// How often a process without environment is looked at before that is believed: replacing a program takes less.
+const LOOKS: usize = 1_000;
 
 /// All processes started under one hold.
 #[derive(Debug)]
@@ -72,11 +79,32 @@ impl Kin {
 }
 
 /// What the process was started with; that of one that has ended is empty.
+///
+/// While a process replaces its program, the kernel shows no environment for a moment, and none of a file opened
+/// before: it is looked at again, or a kinsman that calls `exec` just then would be missed, and the lock pass on while
+/// it runs.
 fn environment(pid: Pid) -> Option<Vec<u8>> {
-    let mut content = Vec::new();
-    let file = File::open(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
-    file.take(LONGEST).read_to_end(&mut content).ok()?;
-    Some(content)
+    let mut size = USUAL;
+    for _ in 0..LOOKS {
+        let mut content = vec![0; size];
+        // In one read: between two the program may be replaced, and the second would find nothing.
+        let length = File::open(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?.read(&mut content).ok()?;
+        content.truncate(length);
+        if length == size && size < LONGEST {
+            size = LONGEST;
+        } else if length > 0 || !has_memory(pid) {
+            return Some(content);
+        } else {
+            thread::yield_now();
+        }
+    }
+    Some(Vec::new())
+}
+
+/// Whether the process has memory: kernel threads and processes that have ended have none.
+fn has_memory(pid: Pid) -> bool {
+    let sizes = procfs::read(&format!("/proc/{}/statm", pid.as_raw_nonzero())).unwrap_or_default();
+    sizes.first().is_some_and(|digit| *digit != b'0')
 }
 
 fn is_dead_man(pid: Pid) -> bool {
@@ -99,6 +127,20 @@ mod tests {
         {
             assert!(!kin.claims(other.as_bytes()), "{other}");
         }
+    }
+
+    #[test]
+    fn a_process_that_replaces_its_program_is_not_missed() {
+        let id = format!("kin-exec-test-{}", std::process::id());
+        let kin = Kin::of(id.clone());
+        // Replaces itself again and again; every look falls into one of these moments sooner or later.
+        let again = "[ $1 -gt 0 ] || exec sleep 100; exec sh -c \"$0\" \"$0\" $(($1 - 1))";
+        let mut child =
+            Command::new("sh").args(["-c", again, again, "300"]).env(nested::VARIABLE, id).spawn().unwrap();
+        let seen = (0..300).filter(|_| kin.is_alive()).count();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(seen, 300);
     }
 
     #[test]
