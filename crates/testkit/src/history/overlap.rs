@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn belief(owner: u64, mode: Mode, from: u64, until: u64) -> Belief {
-        Belief { name: "n".to_owned(), owner, mode, fence: from, asked: from, from, until }
+        Belief { process: 1, name: "n".to_owned(), owner, mode, fence: from, asked: from, from, until }
     }
 
     fn permits(take: u32) -> Mode {

@@ -1,9 +1,13 @@
 //! Writing a history down while it happens.
 //!
-//! One recorder per process, shared by its tasks. Recording takes a mutex for as long as a push to a vector does; it
-//! never blocks on anything else and never allocates but for the event, so it disturbs the run little.
+//! One recorder per process, shared by its tasks. In memory, recording takes a mutex for as long as a push to a vector
+//! does; it never blocks on anything else and never allocates but for the event, so it disturbs the run little. To a
+//! file, each event is one write of one line: a process that is killed has told all that it did but the last.
 
 use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -21,7 +25,12 @@ struct Shared {
     process: u32,
     now: Box<dyn Fn() -> u64 + Send + Sync>,
     next: AtomicU64,
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Sink>,
+}
+
+enum Sink {
+    Memory(Vec<Event>),
+    File(File),
 }
 
 impl Recorder {
@@ -33,8 +42,25 @@ impl Recorder {
 
     /// A recorder on another clock: a test's virtual one, or the machine's, which other processes share.
     pub fn with_time(now: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        let (next, events) = (AtomicU64::new(1), Mutex::default());
-        Self(Arc::new(Shared { process: std::process::id(), now: Box::new(now), next, events }))
+        Self::to(Sink::Memory(Vec::new()), std::process::id(), now)
+    }
+
+    /// A recorder that writes to a new file, one line per event and at once. The process is a number of the caller's
+    /// choice: the operating system may give an id twice in a long run.
+    ///
+    /// # Errors
+    /// If the file is there already or cannot be made.
+    pub fn to_file(
+        file: &Path,
+        process: u32,
+        now: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        Ok(Self::to(Sink::File(File::create_new(file)?), process, now))
+    }
+
+    fn to(sink: Sink, process: u32, now: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        let (next, events) = (AtomicU64::new(1), Mutex::new(sink));
+        Self(Arc::new(Shared { process, now: Box::new(now), next, events }))
     }
 
     /// Records that something is about to be asked. Call it before the request; what it returns records the answer.
@@ -53,9 +79,13 @@ impl Recorder {
             .record(Phase::Noticed, act);
     }
 
-    /// All that was recorded so far, in the order of its times.
+    /// All that was recorded so far, in the order of its times. What went to a file is read with
+    /// [`read_file`](super::read_file).
     pub fn history(&self) -> Vec<Event> {
-        let mut events = self.0.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut events = match &*self.0.events.lock().unwrap_or_else(PoisonError::into_inner) {
+            Sink::Memory(events) => events.clone(),
+            Sink::File(_) => Vec::new(),
+        };
         events.sort_by_key(|event| event.at);
         events
     }
@@ -99,6 +129,11 @@ impl Asked {
         self.record(Phase::Done, Act::Granted { fence, deadline });
     }
 
+    /// The holder asked itself, and still believed, until this deadline on the history's clock.
+    pub fn held(self, deadline: u64) {
+        self.record(Phase::Done, Act::Held { deadline });
+    }
+
     /// It did not happen.
     pub fn failed(self) {
         self.record(Phase::Failed, self.act);
@@ -112,17 +147,24 @@ impl Asked {
     fn record(&self, phase: Phase, act: Act) {
         let shared = &self.recorder.0;
         let (process, operation, owner) = (shared.process, self.operation, self.owner);
-        let mut events = shared.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = shared.events.lock().unwrap_or_else(PoisonError::into_inner);
         // Read within the mutex, so that the order of a process's events is the order of their times.
         let at = (shared.now)();
-        events.push(Event { at, process, operation, phase, name: self.name.clone(), owner, act });
+        let event = Event { at, process, operation, phase, name: self.name.clone(), owner, act };
+        match &mut *sink {
+            Sink::Memory(events) => events.push(event),
+            Sink::File(file) => {
+                // A history with a hole proves nothing, so a full disk ends the run here.
+                file.write_all(format!("{event}\n").as_bytes()).expect("a history can be written down");
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::Mode;
+    use crate::history::{Mode, read_file};
 
     #[test]
     fn an_answer_bears_the_operation_of_its_question() {
@@ -138,5 +180,18 @@ mod tests {
             (history[1].phase, history[1].act),
             (Phase::Done, Act::Granted { fence: 9, deadline: 100 })
         );
+    }
+
+    #[test]
+    fn a_file_has_every_event_at_once_and_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("history");
+        let recorder = Recorder::to_file(&file, 7, || 5).unwrap();
+        recorder.asked("a", 3, Act::Release).done();
+        recorder.asked("a", 3, Act::Check).held(9);
+        let history = read_file(&file).unwrap();
+        assert_eq!(history.len(), 4);
+        assert_eq!((history[3].process, history[3].at, history[3].act), (7, 5, Act::Held { deadline: 9 }));
+        assert!(Recorder::to_file(&file, 7, || 5).is_err());
     }
 }

@@ -4,9 +4,20 @@
 //! The fields are separated by tabs and the name comes last, percent-escaped where it has a tab, a line break or a
 //! percent sign, so a line can be cut with `cut` and read by eye.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, fs, io, path::Path, str::FromStr};
 
 use super::{Act, Event, Mode, Phase};
+
+/// Reads what one process wrote. A last line without its end is left out: its writer was killed in the middle of it.
+///
+/// # Errors
+/// If the file cannot be read, or another line is no event.
+pub fn read_file(file: &Path) -> io::Result<Vec<Event>> {
+    let text = fs::read_to_string(file)?;
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let wrong = |problem: String| io::Error::other(format!("{}: {problem}", file.display()));
+    whole.lines().map(|line| line.parse().map_err(wrong)).collect()
+}
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,6 +36,8 @@ impl fmt::Display for Act {
             Self::Renewed { deadline } => write!(f, "renewed {deadline}"),
             Self::Release => f.write_str("release"),
             Self::Lost => f.write_str("lost"),
+            Self::Check => f.write_str("check"),
+            Self::Held { deadline } => write!(f, "held {deadline}"),
             Self::Write { read, value, fence } => write!(f, "write {read} {value} {fence}"),
             Self::Read { value } => write!(f, "read {value}"),
         }
@@ -71,6 +84,8 @@ impl FromStr for Act {
             ["renewed", deadline] => Self::Renewed { deadline: number(deadline)? },
             ["release"] => Self::Release,
             ["lost"] => Self::Lost,
+            ["check"] => Self::Check,
+            ["held", deadline] => Self::Held { deadline: number(deadline)? },
             ["write", read, value, fence] => {
                 Self::Write { read: number(read)?, value: number(value)?, fence: number(fence)? }
             }
@@ -131,6 +146,8 @@ mod tests {
             Act::Renewed { deadline: 12 },
             Act::Release,
             Act::Lost,
+            Act::Check,
+            Act::Held { deadline: 13 },
             Act::Write { read: 1, value: 2, fence: 3 },
             Act::Read { value: 4 },
         ];
@@ -142,6 +159,19 @@ mod tests {
             assert!(!line.contains('\n') && line.matches('\t').count() == 6, "{line:?}");
             assert_eq!(line.parse::<Event>(), Ok(event));
         }
+    }
+
+    #[test]
+    fn a_file_whose_writer_was_killed_is_read_to_its_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("history");
+        let line = "1\t2\t3\tdone\t4\trelease\tname";
+        fs::write(&file, format!("{line}\n{line}\n{}", &line[..9])).unwrap();
+        assert_eq!(read_file(&file).unwrap().len(), 2);
+        fs::write(&file, format!("{}\n{line}\n", &line[..9])).unwrap();
+        assert!(read_file(&file).is_err());
+        fs::write(&file, "").unwrap();
+        assert_eq!(read_file(&file).unwrap(), []);
     }
 
     #[test]

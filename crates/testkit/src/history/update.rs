@@ -54,6 +54,7 @@ pub fn lost_updates(history: &[Event]) -> Vec<LostUpdate> {
                 cells.entry(cell()).or_default().write(read, value);
             }
             (Phase::Asked, Act::Write { value, .. }) => cells.entry(cell()).or_default().maybe(value),
+            (Phase::Failed, Act::Write { value, .. }) => cells.entry(cell()).or_default().refuse(value),
             (Phase::Done, Act::Read { value }) => {
                 cells.entry(cell()).or_default().found = Some((event.at, value));
             }
@@ -79,6 +80,10 @@ impl Cell {
 
     fn maybe(&mut self, value: u64) {
         self.asked.insert(value);
+    }
+
+    fn refuse(&mut self, value: u64) {
+        self.asked.remove(&value);
     }
 
     fn judge(self, name: &str) -> Vec<LostUpdate> {
@@ -165,6 +170,14 @@ mod tests {
     fn a_write_over_a_value_from_nowhere_is_caught() {
         let lost = lost_updates(&[wrote(1, 7, 1)]);
         assert_eq!(lost, [LostUpdate::Unfounded { name: "c".to_owned(), read: 7, value: 1 }]);
+    }
+
+    #[test]
+    fn a_refused_write_excuses_nothing() {
+        let write = Act::Write { read: 1, value: 9, fence: 0 };
+        let refused = [event(2, Phase::Asked, write), event(3, Phase::Failed, write)];
+        let history = [&refused[..], &[wrote(1, 0, 1), found(9)]].concat();
+        assert!(matches!(lost_updates(&history)[..], [LostUpdate::Missing { value: 1, .. }]));
     }
 
     #[test]

@@ -18,5 +18,5 @@ pub mod redis;
 
 pub use self::{
     missing::{Missing, start_or_skip},
-    process::{Recipe, Server, StartError},
+    process::{Recipe, Server, StartError, free_port},
 };

@@ -1,12 +1,14 @@
 //! One server process: started, paused, resumed, crashed, restarted, and killed on drop.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     fs::{self, File},
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -24,7 +26,7 @@ const PORTS: usize = 5;
 /// How to run a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
-    /// The program, found on the path.
+    /// The program: found on the path, or a path itself.
     pub program: &'static str,
     /// The Debian package it comes in, for messages.
     pub package: &'static str,
@@ -69,6 +71,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Server {
     recipe: Recipe,
+    more: Vec<String>,
     port: u16,
     folder: TempDir,
     child: Child,
@@ -80,9 +83,21 @@ impl Server {
     /// # Errors
     /// [`StartError`], with the end of the server's own log where there is one.
     pub fn start(recipe: Recipe) -> Result<Self, StartError> {
+        Self::start_with(recipe, || Ok(Vec::new()))
+    }
+
+    /// Starts a server with more arguments than its recipe has, and waits until it answers. They are asked for anew
+    /// for each port that is tried, so that they may name a [`free_port`] too.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_with(
+        recipe: Recipe,
+        more: impl Fn() -> io::Result<Vec<String>>,
+    ) -> Result<Self, StartError> {
         let mut last = None;
         for _ in 0..PORTS {
-            match Self::start_on(recipe, free_port()?) {
+            match Self::start_on(recipe, more()?, free_port()?) {
                 Err(error @ StartError::Exited { .. }) => last = Some(error),
                 started => return started,
             }
@@ -90,7 +105,7 @@ impl Server {
         Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
     }
 
-    fn start_on(recipe: Recipe, port: u16) -> Result<Self, StartError> {
+    fn start_on(recipe: Recipe, more: Vec<String>, port: u16) -> Result<Self, StartError> {
         if !is_installed(recipe.program) {
             return Err(StartError::NotInstalled {
                 program: recipe.program.to_owned(),
@@ -98,8 +113,8 @@ impl Server {
             });
         }
         let folder = TempDir::with_prefix("leasehold-server-")?;
-        let child = run(&recipe, port, folder.path())?;
-        let mut server = Self { recipe, port, folder, child };
+        let child = run(&recipe, &more, port, folder.path())?;
+        let mut server = Self { recipe, more, port, folder, child };
         server.wait_ready()?;
         Ok(server)
     }
@@ -160,7 +175,7 @@ impl Server {
     /// As for [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), StartError> {
         self.crash()?;
-        self.child = run(&self.recipe, self.port, self.folder.path())?;
+        self.child = run(&self.recipe, &self.more, self.port, self.folder.path())?;
         self.wait_ready()
     }
 
@@ -188,7 +203,7 @@ impl Server {
     }
 
     /// The last lines the server wrote.
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         let log = fs::read_to_string(log_file(self.folder.path())).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
@@ -202,10 +217,10 @@ impl Drop for Server {
     }
 }
 
-fn run(recipe: &Recipe, port: u16, folder: &Path) -> Result<Child, StartError> {
+fn run(recipe: &Recipe, more: &[String], port: u16, folder: &Path) -> Result<Child, StartError> {
     let log = File::options().create(true).append(true).open(log_file(folder))?;
     let mut command: Command = nursery::mortal(recipe.program);
-    command.args((recipe.arguments)(port, folder)).current_dir(folder);
+    command.args((recipe.arguments)(port, folder)).args(more).current_dir(folder);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     Ok(nursery::spawn(command)?)
 }
@@ -214,12 +229,24 @@ fn log_file(folder: &Path) -> std::path::PathBuf {
     folder.join("server.log")
 }
 
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+/// A port of the loopback interface that nobody uses now, and that this process was not given before: servers that
+/// start side by side, or are down for a moment, do not take each other's.
+///
+/// # Errors
+/// If the operating system has none left.
+pub fn free_port() -> io::Result<u16> {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    for _ in 0..1000 {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
+            return Ok(port);
+        }
+    }
+    Err(io::Error::other("this process was given nearly every free port; run fewer servers in it"))
 }
 
 /// Looked for by hand, because a program started through another is missed only by that one.
-fn is_installed(program: &str) -> bool {
+pub(super) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

@@ -1,0 +1,72 @@
+//! What is left when all is over: on the store, by the store's own words and by the library's, and in the workers.
+
+use std::time::Duration;
+
+use leasehold::{
+    Settings,
+    backend::{LockState, Waiter},
+};
+use tokio::time::timeout;
+
+use crate::{fleet::Ending, packs::Pack};
+
+/// How long the store may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Open files that a worker may have more at its end than when it had just connected: connections for waking up and for
+/// renewals are made when they are first needed.
+const FILES: u64 = 12;
+
+/// Everything that should not be there, in words.
+pub fn leaks(pack: &dyn Pack, endings: &[Ending], killed: &[String]) -> Vec<String> {
+    let mut leaks = match pack.leftovers(killed) {
+        Ok(left) => left.into_iter().map(|left| format!("the store keeps {left}")).collect(),
+        Err(error) => vec![format!("the store does not say what it keeps: {error}")],
+    };
+    leaks.extend(listed(&pack.url(), killed));
+    leaks.extend(endings.iter().flat_map(of_worker));
+    leaks
+}
+
+fn of_worker(ending: &Ending) -> Vec<String> {
+    let process = ending.process;
+    let Some(words) = &ending.words else { return vec![format!("worker {process} did not end in order")] };
+    let leak = |(word, count): &(String, u64)| match (word.as_str(), count) {
+        ("idle", 0) => Some(format!("worker {process} was still busy in the background")),
+        ("held" | "waiting" | "tidying", 1..) => Some(format!("worker {process}: {word} {count}")),
+        ("files", more) if *more > FILES => Some(format!("worker {process}: {more} open files more")),
+        _ => None,
+    };
+    words.iter().filter_map(leak).collect()
+}
+
+/// Names that the library itself still finds in use, and not only by the killed.
+fn listed(url: &str, killed: &[String]) -> Vec<String> {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return vec!["no runtime to look for leaks".to_owned()];
+    };
+    let look = async {
+        let client = leasehold::connect_with(url, Settings::default()).await?;
+        let page = client.list("", None, 100).await?;
+        drop(client.shutdown(Duration::from_secs(1)).await);
+        Ok::<_, leasehold::Error>(page.locks)
+    };
+    match runtime.block_on(async { timeout(PATIENCE, look).await }) {
+        Ok(Ok(locks)) => locks.into_iter().filter_map(|lock| in_use(&lock, killed)).collect(),
+        Ok(Err(error)) => vec![format!("the store cannot be looked at: {error}")],
+        Err(_) => vec!["the store does not answer".to_owned()],
+    }
+}
+
+fn in_use(lock: &LockState, killed: &[String]) -> Option<String> {
+    let lives = |waiter: &&Waiter| !killed.contains(&waiter.who.client.to_string());
+    let waiters: Vec<String> = lock
+        .waiters
+        .iter()
+        .filter(lives)
+        .map(|waiter| format!("{} of process {} for {:?}", waiter.id, waiter.who.pid, waiter.waited))
+        .collect();
+    let holders: Vec<String> = lock.holders.iter().map(|holder| holder.id.to_string()).collect();
+    let is_free = holders.is_empty() && waiters.is_empty();
+    (!is_free).then(|| format!("{} is held by {holders:?}, wanted by {waiters:?}", lock.name))
+}

@@ -1,0 +1,17 @@
+//! One process of the workload: connects, locks, works, writes everything down; ends by itself, on SIGTERM, or with
+//! whoever started it.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use leasehold_reliability::worker::{self, Arguments};
+
+fn main() -> ExitCode {
+    match worker::run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            worker::say(&problem);
+            ExitCode::FAILURE
+        }
+    }
+}

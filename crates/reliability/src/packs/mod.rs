@@ -1,0 +1,177 @@
+//! One file per store and topology: how to start it, what can befall it, and what its locks are worth.
+
+mod memory;
+mod redis_cluster;
+mod redis_empty;
+mod redis_sentinel;
+mod redis_single;
+mod sqlite;
+
+use std::{io, time::Duration};
+
+use leasehold_testkit::servers::StartError;
+
+use crate::{dice::Dice, worker::Kind};
+
+/// A store under test, and its faults.
+pub trait Pack: Send {
+    /// Where workers find it.
+    fn url(&self) -> String;
+
+    /// Its server and version, such as `Redis 7.0.15`.
+    fn version(&self) -> String;
+
+    /// The kinds of faults it knows, in a few words each.
+    fn faults(&self) -> &'static [&'static str];
+
+    /// Inflicts one of its faults, from the beginning until it is healed. The lease of the run is given, because some
+    /// faults are interesting only beyond it.
+    ///
+    /// # Errors
+    /// If the store cannot be brought back: the run ends.
+    fn inflict(&mut self, fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()>;
+
+    /// Whatever the store still keeps of locks, by its own words, when all is over and every lease has ended. Those who
+    /// were killed may still stand in a line: it is swept when somebody comes by.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>>;
+}
+
+/// A pack by name.
+#[derive(Clone, Copy)]
+pub struct Store {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, for the table.
+    pub title: &'static str,
+    /// What its locks promise.
+    pub promise: Promise,
+    /// How it is used.
+    pub crew: Crew,
+    /// Starts it.
+    pub start: fn() -> Result<Box<dyn Pack>, StartError>,
+}
+
+/// What a row of the table must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// No overlap, no lost update under fences, no fence out of order, nothing left behind.
+    Exclusive,
+    /// Overlaps may happen under these faults (level S0) and are shown; fences hold all the same.
+    Hint,
+    /// A control that must be found broken, or the checkers do not bite.
+    Broken,
+}
+
+/// Who works on a store.
+#[derive(Clone, Copy, Debug)]
+pub struct Crew {
+    /// How many processes.
+    pub workers: usize,
+    /// How many tasks in each.
+    pub tasks: u32,
+    /// How many names per kind.
+    pub names: u64,
+    /// What they do.
+    pub kinds: &'static [Kind],
+    /// What befalls the workers themselves.
+    pub hazards: &'static [Hazard],
+}
+
+/// What befalls a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hazard {
+    /// Killed (SIGKILL) and replaced.
+    Kill,
+    /// Stopped (SIGSTOP) for up to two leases, and let go on.
+    Pause,
+}
+
+impl Hazard {
+    /// In a few words.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Kill => "worker killed",
+            Self::Pause => "worker paused",
+        }
+    }
+}
+
+/// Eight processes that do everything, killed and paused.
+const EVERYTHING: Crew =
+    Crew { workers: 8, tasks: 6, names: 2, kinds: &Kind::ALL, hazards: &[Hazard::Kill, Hazard::Pause] };
+
+/// Eight processes that only take one lock at a time.
+const LOCKS: Crew = Crew { tasks: 4, names: 4, kinds: &[Kind::Lock], ..EVERYTHING };
+
+/// Everything, among storms and a crowd.
+const IN_MEMORY: [Kind; 8] =
+    [Kind::Lock, Kind::Fair, Kind::Rw, Kind::Permits, Kind::Reentry, Kind::Set, Kind::Storm, Kind::Crowd];
+
+/// Every store that runs by default, in the order of the table.
+pub const STORES: &[Store] = &[
+    Store {
+        name: "memory",
+        title: "memory, one process",
+        promise: Promise::Exclusive,
+        crew: Crew { workers: 1, tasks: 15, names: 2, kinds: &IN_MEMORY, hazards: &[Hazard::Pause] },
+        start: memory::start,
+    },
+    Store {
+        name: "sqlite",
+        title: "SQLite, one file",
+        promise: Promise::Exclusive,
+        crew: EVERYTHING,
+        start: sqlite::start,
+    },
+    Store {
+        name: "redis-single",
+        title: "Redis, one server, AOF always",
+        promise: Promise::Exclusive,
+        crew: EVERYTHING,
+        start: redis_single::start,
+    },
+    Store {
+        name: "redis-empty",
+        title: "Redis, one server, restarts empty",
+        promise: Promise::Hint,
+        crew: LOCKS,
+        start: redis_empty::start,
+    },
+    Store {
+        name: "redis-sentinel",
+        title: "Redis, three servers and Sentinel, asynchronous",
+        promise: Promise::Hint,
+        crew: EVERYTHING,
+        start: redis_sentinel::start,
+    },
+    Store {
+        name: "redis-sentinel-wait",
+        title: "Redis, three servers and Sentinel, wait_replicas=2",
+        promise: Promise::Exclusive,
+        crew: LOCKS,
+        start: redis_sentinel::start_waiting,
+    },
+    Store {
+        name: "redis-cluster",
+        title: "Redis Cluster, three primaries and their replicas, asynchronous",
+        promise: Promise::Hint,
+        crew: EVERYTHING,
+        start: redis_cluster::start,
+    },
+    Store {
+        name: "naive",
+        title: "control: SET NX + DEL on one Redis, AOF always",
+        promise: Promise::Broken,
+        crew: Crew { kinds: &[Kind::Naive], ..LOCKS },
+        start: redis_single::start,
+    },
+];
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! SQLite: a file that all workers share. Where root allows, it is on a small file system of its own, which is full now
+//! and then.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use leasehold_testkit::servers::StartError;
+use tempfile::TempDir;
+
+use super::Pack;
+use crate::{clock::rest, dice::Dice};
+
+const FULL: &str = "disk full";
+/// Larger than what the store itself may write before it tidies up, so that only the nemesis fills it.
+const SIZE: &str = "size=512m";
+
+struct Sqlite {
+    folder: TempDir,
+    mounted: bool,
+}
+
+pub(super) fn start() -> Result<Box<dyn Pack>, StartError> {
+    let folder = TempDir::with_prefix("leasehold-sqlite-")?;
+    let mounted = quietly("mount", &["-t", "tmpfs", "-o", SIZE, "tmpfs"], folder.path());
+    Ok(Box::new(Sqlite { folder, mounted }))
+}
+
+impl Pack for Sqlite {
+    fn url(&self) -> String {
+        format!("sqlite:{}", self.file("locks.db").display())
+    }
+
+    fn version(&self) -> String {
+        if self.mounted { "bundled, on tmpfs" } else { "bundled, on disk" }.to_owned()
+    }
+
+    /// Without a file system of its own nothing is filled: it would be everybody's.
+    fn faults(&self) -> &'static [&'static str] {
+        if self.mounted { &[FULL] } else { &[] }
+    }
+
+    fn inflict(&mut self, _fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()> {
+        let filler = self.file("filler");
+        fill(&filler)?;
+        rest(dice.between(lease / 4, lease * 2));
+        std::fs::remove_file(&filler)
+    }
+
+    /// Names in use are listed by the library; beside the file nothing is kept but sessions of the dead.
+    fn leftovers(&self, _killed: &[String]) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+impl Sqlite {
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        if self.mounted {
+            quietly("umount", &[], self.folder.path());
+        }
+    }
+}
+
+/// Writes until there is no room for another byte.
+fn fill(file: &Path) -> io::Result<()> {
+    let mut filler = File::create(file)?;
+    for block in [vec![0; 65536], vec![0; 512]] {
+        while filler.write_all(&block).is_ok() {}
+    }
+    Ok(())
+}
+
+/// Whether a command about this folder succeeded; what it says is not shown.
+fn quietly(program: &str, arguments: &[&str], folder: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(folder).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,169 @@
+//! One round: everything is started, worked on under faults for so many seconds, healed, drained, stopped, and judged.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use leasehold_testkit::history::{
+    Belief, Event, Hit, Verdict, Window, beliefs, fence_faults, lost_updates, notices, order, outages,
+    overlaps, read_file,
+};
+
+use crate::{
+    audit,
+    clock::{now, rest},
+    dice::Dice,
+    fleet::Fleet,
+    nemesis::{Diary, harass, torment},
+    packs::Store,
+    register::Register,
+    report::Report,
+    worker::Arguments,
+};
+
+/// Work without faults at the beginning.
+const CALM: Duration = Duration::from_secs(1);
+
+/// Work without faults at the end, beyond two leases.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long to search for an order of what happened, in all.
+const SEARCH: Duration = Duration::from_secs(15);
+
+/// What a round is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The worker's program.
+    pub program: PathBuf,
+    /// Where its files go.
+    pub folder: PathBuf,
+    /// Seconds under faults.
+    pub seconds: u64,
+    /// The seed of everything.
+    pub seed: u64,
+    /// The lease.
+    pub lease: Duration,
+    /// The longest work under a lock.
+    pub work: Duration,
+    /// How many tasks in each worker, if not as the store has it.
+    pub tasks: Option<u32>,
+    /// How many names per kind, if not as the store has it.
+    pub names: Option<u64>,
+}
+
+/// Runs one round and adds it to the report.
+///
+/// # Errors
+/// If the run could not be carried through: that is no verdict on the store.
+pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
+    let mut pack = (store.start)().map_err(io::Error::other)?;
+    report.version = pack.version();
+    let register = Register::start(&plan.folder)?;
+    let template = template(store, plan, &register, pack.url());
+    let mut fleet = Fleet::start(plan.program.clone(), template, store.crew.workers)?;
+    let mut dice = Dice::of(plan.seed);
+    rest(CALM);
+    let (diary, end) = (Diary::default(), Instant::now() + Duration::from_secs(plan.seconds));
+    std::thread::scope(|scope| {
+        let (of_store, of_workers) = (dice.fork(), dice.fork());
+        let tormented = scope.spawn(|| torment(&mut *pack, plan.lease, of_store, end, &diary));
+        let harassed = harass(&mut fleet, store.crew.hazards, plan.lease, of_workers, end, &diary);
+        let tormented = tormented.join().map_err(|_| io::Error::other("the nemesis panicked"))?;
+        harassed.and(tormented)
+    })?;
+    let healed = now();
+    // Whoever was killed or stopped last has recovered by then, or has not recovered.
+    rest(plan.lease * 2 + DRAIN);
+    let over = now();
+    let endings = fleet.stop()?;
+    register.close();
+    rest(plan.lease + Duration::from_secs(1));
+    let windows = diary.windows();
+    report.leaks.extend(audit::leaks(&*pack, &endings, &killed(&fleet, &windows)));
+    let errors = endings.iter().filter_map(|ending| ending.words.as_ref()).flatten();
+    for (word, count) in errors.filter(|(word, _)| word.starts_with("error ") || word == "shutdown") {
+        *report.errors.entry(word.trim_start_matches("error ").to_owned()).or_default() += count;
+    }
+    write_down(&plan.folder, &windows)?;
+    judge(&histories(&fleet, &plan.folder)?, &windows, [healed, over], report);
+    report.seeds.push(plan.seed);
+    report.seconds += plan.seconds;
+    Ok(())
+}
+
+fn template(store: &Store, plan: &Plan, register: &Register, url: String) -> Arguments {
+    let crew = &store.crew;
+    Arguments {
+        url,
+        register: register.socket().to_owned(),
+        folder: plan.folder.clone(),
+        process: 0,
+        kinds: crew.kinds.to_vec(),
+        tasks: plan.tasks.unwrap_or(crew.tasks),
+        names: plan.names.unwrap_or(crew.names),
+        work: plan.work.as_millis() as u64,
+        ttl: plan.lease.as_millis() as u64,
+        wait: plan.lease.as_millis() as u64 * 5,
+        // Long after the end: it is only for a worker that nobody stops.
+        seconds: plan.seconds + 300,
+        seed: plan.seed,
+    }
+}
+
+fn write_down(folder: &Path, windows: &[Window]) -> io::Result<()> {
+    let lines: Vec<String> = windows.iter().map(ToString::to_string).collect();
+    std::fs::write(folder.join("nemesis.txt"), lines.join("\n"))
+}
+
+fn histories(fleet: &Fleet, folder: &Path) -> io::Result<Vec<Event>> {
+    let mut history = read_file(&folder.join("register.history"))?;
+    for process in fleet.processes() {
+        let file = fleet.arguments(process).history();
+        // One that was killed before it began has none.
+        if file.exists() {
+            history.extend(read_file(&file)?);
+        }
+    }
+    Ok(history)
+}
+
+fn judge(history: &[Event], windows: &[Window], [healed, over]: [u64; 2], report: &mut Report) {
+    report.count(history);
+    let mut beliefs = beliefs(history);
+    report.measure(outages(&beliefs, windows, over));
+    report.revive(&beliefs, healed);
+    end_with_the_killed(&mut beliefs, windows);
+    report.judge(&Verdict {
+        grants: beliefs.len(),
+        overlaps: overlaps(&beliefs),
+        fences: fence_faults(&beliefs, history),
+        updates: lost_updates(history),
+    });
+    report.order(order(&beliefs, SEARCH));
+    report.notice(notices(history, windows));
+}
+
+/// By which ids the store knows those who were killed.
+fn killed(fleet: &Fleet, windows: &[Window]) -> Vec<String> {
+    let dead = windows.iter().filter_map(|window| match window.hit {
+        Hit::Killed(process) => std::fs::read_to_string(fleet.arguments(process).client()).ok(),
+        _ => None,
+    });
+    dead.collect()
+}
+
+/// The dead believe nothing: a lock that is free as soon as its holder is killed is no overlap.
+fn end_with_the_killed(beliefs: &mut [Belief], windows: &[Window]) {
+    let killed = |window: &Window| match window.hit {
+        Hit::Killed(process) => Some((process, window.from)),
+        _ => None,
+    };
+    let deaths: HashMap<u32, u64> = windows.iter().filter_map(killed).collect();
+    for belief in beliefs {
+        let death = deaths.get(&belief.process).copied().unwrap_or(u64::MAX);
+        belief.until = belief.until.min(death);
+    }
+}

@@ -1,0 +1,244 @@
+//! The reports as a page: Markdown, written by machine.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use crate::{
+    packs::{Promise, Store},
+    report::{Report, percentile},
+};
+
+/// What the page says about the run as a whole.
+#[derive(Clone, Debug)]
+pub struct Heading {
+    /// When it was.
+    pub date: String,
+    /// Of which commit.
+    pub commit: String,
+    /// On what machine.
+    pub machine: String,
+    /// How to repeat it.
+    pub command: String,
+    /// The lease of every lock, in milliseconds.
+    pub lease: u64,
+}
+
+const INTRODUCTION: &str = "\
+# Reliability
+
+Written by `cargo xtask reliability`; do not edit by hand. Real servers, workers as processes of their own, faults drawn
+from a seed, every event on disk, checkers over the history. How it works: `crates/reliability`, and
+`crates/testkit/src/history` for the checkers.
+
+An *overlap* is two who believed at once what excludes each other, each from the return of its grant to the earliest of its
+release, its loss, its own deadline and its death: every one counted is a true violation. A *lost update* is an
+acknowledged write that left no trace: in a cell that takes every write (*plain*), where a holder that was paused after
+its last look at the lock overwrites its successor, as no lock can prevent; and in a cell that refuses smaller fences
+(*fenced*). *In order* are stretches of at most 2500 grants of a name that a single lock could have gone through, by an
+exhaustive search that knows nothing of the other checkers. Rows marked *hint* may show overlaps under their faults, and say so; controls must show them, or the checkers
+would not bite.
+";
+
+/// The whole page.
+pub fn page(heading: &Heading, rows: &[(&Store, Report)]) -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let Heading { date, commit, machine, command, lease } = heading;
+    let _ = writeln!(
+        page,
+        "\n{date}, commit {commit}, {machine}; leases of {lease} ms.\nRepeat it with `{command}`.\n"
+    );
+    page.push_str(&violations(rows));
+    page.push_str(&operations(rows));
+    page.push_str(&outages(rows));
+    page.push_str(&faults(rows));
+    page
+}
+
+fn violations(rows: &[(&Store, Report)]) -> String {
+    let head = [
+        "store",
+        "promise",
+        "server",
+        "rounds",
+        "locks granted",
+        "overlaps",
+        "lost, plain",
+        "lost, fenced",
+        "fences out of order",
+        "held after deadline",
+        "leaks",
+        "names stuck",
+        "verdict",
+    ];
+    let row = |(store, report): &(&Store, Report)| {
+        let without = store.promise == Promise::Broken;
+        let fenced = |count: u64| if without { "no fences".to_owned() } else { count.to_string() };
+        vec![
+            store.title.to_owned(),
+            promise(store.promise).to_owned(),
+            report.version.clone(),
+            report.seeds.len().to_string(),
+            report.grants.to_string(),
+            report.overlaps.to_string(),
+            report.plain_lost.to_string(),
+            fenced(report.fenced_lost),
+            fenced(report.fence_faults),
+            report.false_held.to_string(),
+            report.leaks.len().to_string(),
+            report.stuck.len().to_string(),
+            verdict(store, report),
+        ]
+    };
+    format!("## What was found\n\n{}\n", table(&head, rows.iter().map(row)))
+}
+
+fn operations(rows: &[(&Store, Report)]) -> String {
+    let head = [
+        "store",
+        "seconds under faults",
+        "operations",
+        "done",
+        "refused",
+        "unknown",
+        "writes taken",
+        "stale writes refused",
+        "locks lost",
+        "told late, p50",
+        "p99",
+        "max",
+        "granted past deadline",
+        "in order / impossible / undecided",
+        "first seed",
+    ];
+    let row = |(store, report): &(&Store, Report)| {
+        let mut late = report.notices.clone();
+        late.sort_unstable();
+        let late_by = |percent| milliseconds(percentile(&late, percent));
+        let first = report.seeds.first().map(ToString::to_string);
+        vec![
+            store.title.to_owned(),
+            report.seconds.to_string(),
+            report.operations().to_string(),
+            report.done.to_string(),
+            report.failed.to_string(),
+            report.unknown.to_string(),
+            report.writes[0].to_string(),
+            report.writes[1].to_string(),
+            late.len().to_string(),
+            late_by(50),
+            late_by(99),
+            late_by(100),
+            report.stillborn.to_string(),
+            report.orders.map(|count| count.to_string()).join(" / "),
+            first.unwrap_or_default(),
+        ]
+    };
+    format!("## What was done\n\n{}\n", table(&head, rows.iter().map(row)))
+}
+
+/// Unavailability and recovery per kind of fault.
+fn outages(rows: &[(&Store, Report)]) -> String {
+    let head = [
+        "store",
+        "fault",
+        "times",
+        "unavailable, p50",
+        "p99",
+        "max",
+        "slowest",
+        "recovery, p50",
+        "p99",
+        "max",
+    ];
+    let lines = rows.iter().flat_map(|(store, report)| {
+        report.outages.iter().map(|(kind, measured)| {
+            let mut line = vec![store.title.to_owned(), kind.clone(), measured.len().to_string()];
+            for which in [0, 1] {
+                let mut times: Vec<u64> = measured.iter().map(|times| times[which]).collect();
+                times.sort_unstable();
+                line.extend([50, 99, 100].map(|percent| milliseconds(percentile(&times, percent))));
+            }
+            let slowest = report.slowest.get(kind).map(|(_, name)| name.clone());
+            line.insert(6, slowest.unwrap_or_default());
+            line
+        })
+    });
+    format!(
+        "## How long locks could not be had\n\nPer fault, the slowest name counts; faults overlap, and an outage counts \
+         for each that it touches. Recovery of a killed worker's locks counts from its death.\n\n{}\n",
+        table(&head, lines)
+    )
+}
+
+/// What workers met, and what was found broken, in words.
+fn faults(rows: &[(&Store, Report)]) -> String {
+    let head = ["store", "error", "times"];
+    let lines = rows.iter().flat_map(|(store, report)| {
+        report
+            .errors
+            .iter()
+            .map(|(error, count)| vec![store.title.to_owned(), error.clone(), count.to_string()])
+    });
+    format!("## Errors that workers met\n\n{}", table(&head, lines))
+}
+
+fn promise(promise: Promise) -> &'static str {
+    match promise {
+        Promise::Exclusive => "exclusive",
+        Promise::Hint => "hint (S0)",
+        Promise::Broken => "control",
+    }
+}
+
+fn verdict(store: &Store, report: &Report) -> String {
+    let broken = report.broken(store.promise);
+    match (store.promise, broken.is_empty()) {
+        (Promise::Broken, true) => "caught".to_owned(),
+        (_, true) if report.overlaps > 0 => "broken, as said".to_owned(),
+        (_, true) => "holds".to_owned(),
+        (_, false) => format!("**{}**", broken.join("; ")),
+    }
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    format!("{} ms", nanoseconds.div_ceil(1_000_000))
+}
+
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    let rule: Vec<String> = head.iter().map(|_| "---".to_owned()).collect();
+    let rows = rows.map(|row| line(&row)).collect::<String>();
+    format!("{}{}{rows}", line(&head), line(&rule))
+}
+
+/// Faults by kind, on one line.
+pub fn by_kind(counts: &BTreeMap<String, u64>) -> String {
+    let kinds: Vec<String> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    kinds.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packs::STORES;
+
+    #[test]
+    fn a_page_shows_every_row_and_every_violation() {
+        let heading = Heading {
+            date: "today".to_owned(),
+            commit: "abc".to_owned(),
+            machine: "here".to_owned(),
+            command: "cargo xtask reliability".to_owned(),
+            lease: 2000,
+        };
+        let bad = Report { grants: 5, overlaps: 3, ..Report::default() };
+        let rows: Vec<(&Store, Report)> = STORES.iter().map(|store| (store, bad.clone())).collect();
+        let page = page(&heading, &rows);
+        for store in STORES {
+            assert!(page.contains(store.title), "{}", store.title);
+        }
+        assert!(
+            page.contains("**3 overlaps**") && page.contains("broken, as said") && page.contains("caught")
+        );
+    }
+}
