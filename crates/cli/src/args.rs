@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{acquire, break_hold, completions, ls, man, release, renew, run, show},
+    commands::{acquire, break_hold, completions, doctor, ls, man, release, renew, run, show},
     config,
     print::Volume,
 };
@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Ls(ls::Args),
     Show(show::Args),
     Break(break_hold::Args),
+    Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
 }

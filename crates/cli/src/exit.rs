@@ -12,6 +12,10 @@ use leasehold::{ErrorKind, Operation, backend::Loss};
 pub(crate) enum Exit {
     /// All went well.
     Success,
+    /// `doctor` found something that makes another failure worse.
+    Warned,
+    /// `doctor` found something that breaks locks by itself.
+    Endangered,
     /// The child ended by itself, with this code.
     Child(u8),
     /// The child, or the wait for its lock, was ended by this signal.
@@ -48,6 +52,8 @@ impl Exit {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Success => 0,
+            Self::Warned => 1,
+            Self::Endangered => 2,
             Self::Child(code) | Self::Busy(code) => code,
             Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             Self::Usage => 64,
@@ -133,6 +139,8 @@ mod tests {
     fn codes_are_the_documented_ones() {
         let codes = [
             (Exit::Success, 0),
+            (Exit::Warned, 1),
+            (Exit::Endangered, 2),
             (Exit::Child(7), 7),
             (Exit::Signal(15), 143),
             (Exit::Usage, 64),

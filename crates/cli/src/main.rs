@@ -11,6 +11,7 @@ mod dead_man;
 mod exit;
 mod nested;
 mod print;
+mod probe;
 mod procfs;
 mod status;
 mod supervise;

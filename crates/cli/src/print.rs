@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use leasehold::backend::Severity;
 
 use crate::{
     exit::{Exit, Failure},
@@ -27,6 +28,8 @@ pub(crate) enum Volume {
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HEADER: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const NOTE: Style = AnsiColor::Cyan.on_default();
 
 /// What ended the program. Said at any volume.
 pub(crate) fn error(message: &str) {
@@ -78,6 +81,21 @@ pub(crate) fn help(error: &clap::Error) -> Exit {
 pub(crate) fn headed(heading: &str, out: &str) -> Result<(), Failure> {
     let text = format!("{HEADER}{heading}{HEADER:#}\n{out}");
     finish(anstream::stdout().write_all(text.as_bytes()))
+}
+
+/// The colour of a finding's severity; the word itself is said as well.
+pub(crate) fn severity(severity: Severity) -> Style {
+    match severity {
+        Severity::Good => GOOD,
+        Severity::Note => NOTE,
+        Severity::Warning => WARNING,
+        _ => ERROR,
+    }
+}
+
+/// Data with styles in it, which are dropped where they are not wanted. The text is ours or has been made harmless.
+pub(crate) fn coloured(out: &str) -> Result<(), Failure> {
+    finish(anstream::stdout().write_all(out.as_bytes()))
 }
 
 fn finish(written: io::Result<()>) -> Result<(), Failure> {

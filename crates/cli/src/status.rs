@@ -102,6 +102,8 @@ impl Report {
     fn word(&self, exit: Exit) -> &'static str {
         match exit {
             Exit::Success | Exit::Child(_) => "exited",
+            // Only `doctor` ends so, and it writes no status.
+            Exit::Warned | Exit::Endangered => "examined",
             Exit::Signal(_) if self.child_signal.is_some() => "signaled",
             Exit::Signal(_) => "interrupted",
             Exit::Busy(_) => "busy",

@@ -122,7 +122,7 @@ fn line<S: AsRef<str>>(cells: &[S], widths: &[Option<usize>]) -> String {
 }
 
 /// Columns of the terminal on stdout; none if it is not one.
-fn room() -> Option<usize> {
+pub(crate) fn room() -> Option<usize> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)

@@ -3,12 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    backend::{Backend, BreakOutcome, Broken, LockPage, LockState, Release, Renew, Renewal, StoreInfo},
+    backend::{
+        Backend, BreakOutcome, Broken, Finding, LockPage, LockState, Release, Renew, Renewal, StoreInfo,
+    },
     engine::{Engine, acquire, time::Clock},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
-    primitives::{DEFAULT_TTL, Latch, Lock, LockSet, RwLock, Semaphore, Ticket},
+    primitives::{DEFAULT_TTL, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket},
     span::Span,
     who::Who,
 };
@@ -86,6 +88,11 @@ impl Client {
     /// A count-down latch.
     pub fn latch(&self, name: &str) -> Latch {
         Latch::new(self, name)
+    }
+
+    /// A rate limiter.
+    pub fn rate_limiter(&self, name: &str) -> RateLimiter {
+        RateLimiter::new(self, name)
     }
 
     /// Several locks to be taken together.
@@ -193,6 +200,27 @@ impl Client {
             Release::Released => Ok(()),
             Release::Gone(broken) => Err(about(Error::from_loss(Operation::Release, broken.into()))),
         }
+    }
+
+    /// Examines the store: is it set up so that its locks are worth what [`info`](Self::info) says? The findings
+    /// come in an order of the store's own.
+    ///
+    /// # Errors
+    /// Those of a store that cannot be asked at all. What it does not let us see is a finding of its own.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let found = self.engine.backend.diagnose(&self.prefix).await;
+        found.map_err(|error| error.during(Operation::Inspect))
+    }
+
+    /// Whether the store has anything against this name, such as braces that tear it apart in a cluster. Asks nobody.
+    ///
+    /// # Errors
+    /// `Config` for a name that no store accepts.
+    pub fn diagnose_name(&self, name: &str) -> Result<Vec<Finding>> {
+        Ok(self.engine.backend.diagnose_name(&Key::new(&self.prefix, name)?))
     }
 
     /// What this client is busy with.

@@ -86,6 +86,8 @@ pub enum Operation {
     Release,
     /// Changing or reading a latch.
     Latch,
+    /// Changing or reading a rate limiter.
+    Rate,
     /// Looking at locks.
     Inspect,
     /// Force-releasing a lock.
@@ -116,6 +118,14 @@ impl Error {
 
     pub(crate) fn from_busy(operation: Operation, busy: Busy) -> Self {
         let mut error = Self::new(ErrorKind::Busy, operation, busy.to_string());
+        error.0.busy = Some(busy);
+        error
+    }
+
+    pub(crate) fn used_up(operation: Operation, busy: Busy) -> Self {
+        let after = humantime::format_duration(busy.retry_after.unwrap_or_default());
+        let message = format!("the rate is used up; asking again can help in {after}");
+        let mut error = Self::new(ErrorKind::Busy, operation, message);
         error.0.busy = Some(busy);
         error
     }
@@ -208,6 +218,7 @@ impl fmt::Display for Operation {
             Self::Check => "check",
             Self::Release => "release",
             Self::Latch => "latch",
+            Self::Rate => "rate",
             Self::Inspect => "inspect",
             Self::Break => "break",
             Self::Cell => "cell",

@@ -23,7 +23,9 @@ pub use crate::{
     error::{Error, ErrorKind, Operation, Result, Retry},
     id::{ClaimId, ClientId},
     key::{Key, MAX_NAME},
-    primitives::{Guard, Latch, Lock, LockSet, Outcome, Owner, RwLock, Semaphore, SetGuard, Ticket},
+    primitives::{
+        Guard, Latch, Lock, LockSet, Outcome, Owner, RateLimiter, RwLock, Semaphore, SetGuard, Ticket,
+    },
     span::Span,
     who::Who,
 };

@@ -21,9 +21,14 @@ pub struct Settings {
 /// | `memory:` | this process |
 /// | `sqlite:PATH` | a file on this machine, for many processes (feature `sqlite`) |
 /// | `redis://HOST`, `rediss://HOST`, `redis+unix:///SOCKET` | one Redis or Valkey (feature `redis`) |
+/// | `redis+sentinel://HOST,HOST,HOST/NAME` | the primary that these sentinels watch under this name |
+/// | `redis+replicas://HOST,HOST` | whichever of these is the primary |
+/// | `redis+cluster://HOST,HOST` | the cluster that these are part of |
+/// | `redlock+redis://HOST,HOST,HOST,HOST,HOST` | most of these, which know nothing of each other |
 ///
 /// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
-/// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca` and `layout`.
+/// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`,
+/// `replica_timeout`, `sentinel_username` and `sentinel_password`.
 ///
 /// # Errors
 /// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
@@ -63,11 +68,18 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
             Ok(Client::builder(Memory::new()))
         }
         "sqlite" => open_sqlite(url).await,
-        "redis" | "rediss" | "redis+unix" => open_redis(url).await,
+        scheme if scheme == "redis+unix" || is_redis(scheme) => open_redis(url).await,
+        "redlock+redis" | "redlock+rediss" => open_redlock(url).await,
         other => Err(config(format!(
             "no store is called {other:?}; there are memory:, sqlite:PATH and redis://HOST"
         ))),
     }
+}
+
+/// `redis`, and `rediss` for TLS, alone or with the word for how several servers belong together.
+fn is_redis(scheme: &str) -> bool {
+    let (family, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+    matches!(family, "redis" | "rediss") && matches!(kind, "" | "sentinel" | "replicas" | "cluster")
 }
 
 #[cfg(feature = "sqlite")]
@@ -90,6 +102,11 @@ async fn open_redis(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Ok(Client::builder(leasehold_redis::Redis::open(redis).await?))
 }
 
+#[cfg(feature = "redis")]
+async fn open_redlock(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Ok(Client::builder(leasehold_redis::redlock(url.whole).await?))
+}
+
 #[cfg(not(feature = "sqlite"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
@@ -99,6 +116,12 @@ async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
 #[cfg(not(feature = "redis"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_redis(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("Redis", "redis"))
+}
+
+#[cfg(not(feature = "redis"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_redlock(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("Redis", "redis"))
 }
 

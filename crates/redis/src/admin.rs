@@ -13,7 +13,7 @@ use redis::Value;
 
 use crate::{
     answer::{View, list as values, text},
-    connect::Node,
+    connect::{Node, Weight},
     error::misfit,
     names, people, scripts,
     store::Shared,
@@ -29,12 +29,12 @@ const TOGETHER: usize = 64;
 const STEPS: usize = 100;
 
 pub(crate) async fn inspect(store: &Shared, name: &str) -> Result<Option<LockState>> {
-    let view = look(&store.topology.node(name), name).await?;
+    let view = look(store, name).await?;
     Ok(state(store, name, &view).await)
 }
 
-async fn look(node: &Node, name: &str) -> Result<View> {
-    let answer = node.wire.run(&scripts::LOOK, |command| {
+async fn look(store: &Shared, name: &str) -> Result<View> {
+    let answer = store.topology.run(name, Weight::Plain, &scripts::LOOK, |command| {
         command.arg(1).arg(name);
     });
     View::read(&answer.await.map_err(|fault| fault.into_error(Operation::Inspect))?)
@@ -126,7 +126,9 @@ pub(crate) async fn list(
         let node = nodes.get(cursor.node).ok_or_else(unknown)?;
         let (scan, names) = step(node, prefix, &cursor).await?;
         let after = cursor.after.clone();
-        let mut names = names.into_iter().filter(|name| *name > after).peekable();
+        // Keys of others may have names that none of our locks can have.
+        let ours = |name: &String| *name > after && !store.topology.splits(name);
+        let mut names = names.into_iter().filter(ours).peekable();
         while names.peek().is_some() {
             let room = limit - page.locks.len();
             if room == 0 {
@@ -134,7 +136,7 @@ pub(crate) async fn list(
                 return Ok(page);
             }
             let some: Vec<String> = names.by_ref().take(room.min(TOGETHER)).collect();
-            let views = join_all(some.iter().map(|name| look(node, name))).await;
+            let views = join_all(some.iter().map(|name| look(store, name))).await;
             for (name, view) in some.into_iter().zip(views) {
                 let view = view?;
                 if is_listed(&view)
@@ -184,15 +186,14 @@ pub(crate) async fn break_hold(
     id: ClaimId,
     broken: &Broken,
 ) -> Result<BreakOutcome> {
-    let node = store.topology.node(name);
-    let view = look(&node, name).await?;
+    let view = look(store, name).await?;
     let Some(found) = people::found(&view.scene).into_iter().find(|found| found.id == id) else {
         return Ok(BreakOutcome::NotHeld);
     };
     let mark = serde_json::to_string(broken).unwrap_or_default();
     let verb = store.topology.verb();
     // Conditional on the holder: if it changed hands since we looked, nothing happens.
-    let answer = node.wire.run(&scripts::BREAK, |command| {
+    let answer = store.topology.run(name, Weight::Plain, &scripts::BREAK, |command| {
         command.arg(1).arg(name).arg(&found.holder).arg(verb).arg(&found.permits).arg(&mark);
     });
     match answer.await.map_err(|fault| fault.into_error(Operation::Break))? {

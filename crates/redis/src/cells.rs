@@ -10,7 +10,7 @@ use redis::Value;
 
 use crate::{
     answer::{bytes, list as values, text},
-    connect::Topology,
+    connect::{Topology, Weight},
     error::misfit,
     names::{CELL, CELLS},
     scripts,
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) async fn read(topology: &dyn Topology, name: &str) -> Result<Option<Cell>> {
     let mut command = redis::cmd("HMGET");
     command.arg([CELL, name].concat()).arg("version").arg("value");
-    let answer = topology.node(CELL).wire.call(command).await;
+    let answer = topology.call(CELL, command).await;
     let answer = answer.map_err(|fault| fault.into_error(Operation::Cell))?;
     match values(&answer) {
         Some([Value::Nil, _]) => Ok(None),
@@ -43,8 +43,7 @@ pub(crate) async fn write(
     };
     let ttl = ttl.map_or(0, |ttl| ttl.as_millis().max(1) as u64);
     let key = [CELL, name].concat();
-    let node = topology.node(CELL);
-    let answer = node.wire.run(&scripts::CELL_WRITE, |command| {
+    let answer = topology.run(CELL, Weight::Plain, &scripts::CELL_WRITE, |command| {
         command.arg(2).arg(&key).arg(CELLS).arg(&expected).arg(value).arg(ttl).arg(name);
     });
     let answer = answer.await.map_err(|fault| fault.into_error(Operation::Cell))?;
@@ -64,8 +63,7 @@ pub(crate) async fn list(
     let from = cursor.map_or_else(|| format!("[{prefix}"), |after| format!("({after}"));
     // No text has this byte, so everything that begins with the prefix is before it.
     let to = [b"(", prefix.as_bytes(), b"\xff"].concat();
-    let node = topology.node(CELL);
-    let answer = node.wire.run(&scripts::CELL_LIST, |command| {
+    let answer = topology.run(CELL, Weight::Plain, &scripts::CELL_LIST, |command| {
         command.arg(2).arg(CELL).arg(CELLS).arg(&from).arg(&to).arg(limit);
     });
     let answer = answer.await.map_err(|fault| fault.into_error(Operation::Cell))?;

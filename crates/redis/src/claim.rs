@@ -11,9 +11,9 @@ use redis::{Cmd, Value};
 
 use crate::{
     answer::{self, Tried, millis},
-    bell::Bell,
+    bell::{Bell, Ring},
     config::Layout,
-    connect::Node,
+    connect::Weight,
     error::{Fault, conflict},
     names, people, permit, presence,
     scripts::{self, Script},
@@ -50,6 +50,7 @@ enum Form {
     Plain,
     Read,
     Permits,
+    Counting,
     Open,
 }
 
@@ -73,17 +74,18 @@ impl RedisClaim {
         self.spec.key.full()
     }
 
-    fn node(&self) -> Arc<Node> {
-        self.store.topology.node(self.name())
-    }
-
-    async fn run(&self, script: &Script, fill: impl Fn(&mut Cmd)) -> Result<Value, Fault> {
-        let (node, name) = (self.node(), self.name());
+    async fn run(
+        &self,
+        weight: Weight,
+        script: &Script,
+        fill: impl Fn(&mut Cmd) + Sync,
+    ) -> Result<Value, Fault> {
+        let name = self.name();
         let filled = |command: &mut Cmd| {
             command.arg(1).arg(name);
             fill(command);
         };
-        node.wire.run(script, filled).await
+        self.store.topology.run(name, weight, script, filled).await
     }
 
     async fn ask(&self) -> Result<Value, Fault> {
@@ -106,19 +108,26 @@ impl RedisClaim {
                 let read = |command: &mut Cmd| {
                     command.arg("read").arg("").arg(verb);
                 };
-                self.run(&scripts::LATCH, read).await
+                self.run(Weight::Plain, &scripts::LATCH, read).await
             }
-            (Form::Read, _) => self.run(&scripts::SHARE, common).await,
+            (Form::Read, _) => self.run(Weight::Promise, &scripts::SHARE, common).await,
             (Form::Permits, Mode::Permits { take, of }) => {
                 let permits = permit::permits(spec.id, take.get());
-                self.run(&scripts::PERMITS, |command| {
+                self.run(Weight::Promise, &scripts::PERMITS, |command| {
                     common(command);
                     command.arg(of.get()).arg(&permits);
                 })
                 .await
             }
+            (Form::Counting, Mode::Permits { take, of }) => {
+                self.run(Weight::Promise, &scripts::COUNT, |command| {
+                    common(command);
+                    command.arg(of.get()).arg(take.get());
+                })
+                .await
+            }
             (form, _) => {
-                self.run(&scripts::LOCK, |command| {
+                self.run(Weight::Promise, &scripts::LOCK, |command| {
                     command
                         .arg(&self.id)
                         .arg(lease)
@@ -127,6 +136,9 @@ impl RedisClaim {
                         .arg(line)
                         .arg(told)
                         .arg(label);
+                    if spec.fences > 1 {
+                        command.arg(spec.fences - 1);
+                    }
                 })
                 .await
             }
@@ -172,7 +184,7 @@ impl RedisClaim {
     fn channels(&self) -> Vec<String> {
         let name = self.name();
         let mut channels = match self.form {
-            Form::Permits => vec![names::semaphore_channel(name)],
+            Form::Permits | Form::Counting => vec![names::semaphore_channel(name)],
             Form::Open => vec![names::latch_channel(name)],
             Form::Plain => vec![names::lock_channel(name)],
             _ => vec![names::lock_channel(name), names::rwlock_channel(name)],
@@ -192,12 +204,20 @@ impl Claim for RedisClaim {
         let answer = self.ask().await;
         let is_unknown = matches!(answer, Err(Fault::Unknown(_)));
         self.trace = if is_unknown || before == Trace::Unknown { Trace::Unknown } else { before };
+        let (answer, unconfirmed) = Fault::split(answer);
         let attempt = self.understand(answer.map_err(|fault| fault.into_error(Operation::Acquire))?).await?;
         let leaves_trace = matches!(attempt, Attempt::Granted(_)) || (self.spec.fair && self.waits);
         if leaves_trace && self.trace == Trace::None && self.form != Form::Open {
             self.trace = Trace::Entry;
         }
-        Ok(attempt)
+        match unconfirmed {
+            // Taken back at once; if that fails too, whoever drops this claim tries again.
+            Some(fault) if matches!(attempt, Attempt::Granted(_)) => {
+                drop(self.release().await);
+                Err(fault.into_error(Operation::Acquire))
+            }
+            _ => Ok(attempt),
+        }
     }
 
     async fn changed(&mut self) -> Result<()> {
@@ -206,26 +226,42 @@ impl Claim for RedisClaim {
             self.store.presence.stands(&*self.store.topology, self.spec.id);
         }
         if self.bell.is_none() {
-            let bell = self.node().ear.join(self.channels());
-            self.bell = Some(bell);
+            self.bell = Some(self.store.topology.listen(self.name(), self.channels()));
         }
         let Some(bell) = &mut self.bell else { return Ok(()) };
-        let rung = bell.rung().await;
-        rung.map_err(|fault| {
-            self.bell = None;
-            fault.into_error(Operation::Acquire)
-        })
+        match bell.rung().await {
+            Ok(Ring::Look) => Ok(()),
+            Ok(Ring::Astray) => {
+                self.bell = None;
+                self.store.topology.look_around().await;
+                Ok(())
+            }
+            Err(fault) => {
+                self.bell = None;
+                Err(fault.into_error(Operation::Acquire))
+            }
+        }
     }
 
     async fn recount(&mut self, holds: Holds) -> Result<Renewal> {
         self.recounted = true;
         let verb = self.store.topology.verb();
         let answer = self
-            .run(&scripts::RECOUNT, |command| {
+            .run(Weight::Promise, &scripts::RECOUNT, |command| {
                 command.arg(&self.id).arg(verb).arg(holds.exclusive).arg(holds.shared);
             })
             .await;
         answer::renewal(&answer.map_err(|fault| fault.into_error(Operation::Reenter))?)
+    }
+
+    async fn raise(&mut self, fence: u64) -> Result<Renewal> {
+        let keep = self.spec.ttl.as_millis().max(1) as u64 + KEEP;
+        let answer = self
+            .run(Weight::Promise, &scripts::RAISE, |command| {
+                command.arg(&self.id).arg(fence).arg(keep);
+            })
+            .await;
+        answer::renewal(&answer.map_err(|fault| fault.into_error(Operation::Acquire))?)
     }
 
     async fn release(&mut self) -> Result<Release> {
@@ -233,7 +269,8 @@ impl Claim for RedisClaim {
         let told = self.store.presence.is_told(self.spec.id);
         if self.trace == Trace::None {
             if told {
-                let removed = self.node().wire.call(presence::removal(self.name(), self.spec.id)).await;
+                let removal = presence::removal(self.name(), self.spec.id);
+                let removed = self.store.topology.call(self.name(), removal).await;
                 removed.map_err(|fault| fault.into_error(Operation::Release))?;
                 self.store.presence.forget(self.spec.id);
             }
@@ -250,7 +287,7 @@ impl Claim for RedisClaim {
         let verb = self.store.topology.verb();
         let line = if self.spec.fair { "leave" } else { "" };
         let answer = self
-            .run(&scripts::UNLOCK, |command| {
+            .run(Weight::Plain, &scripts::UNLOCK, |command| {
                 command.arg(&self.id).arg(verb).arg(shape).arg(&permits);
                 command.arg(barrier).arg(line).arg(u8::from(told));
             })
@@ -274,6 +311,7 @@ impl Form {
     fn of(spec: &ClaimSpec, layout: Layout) -> Self {
         match (spec.mode, spec.shape) {
             (Mode::Shared, _) => Self::Read,
+            (Mode::Permits { .. }, Shape::Counting) => Self::Counting,
             (Mode::Permits { .. }, _) => Self::Permits,
             (Mode::Open, _) => Self::Open,
             (_, Shape::ReadWrite) => Self::Write,
@@ -291,7 +329,7 @@ impl Form {
             Self::Write => "write",
             Self::Fenced => "fenced",
             Self::Plain => "plain",
-            Self::Read | Self::Permits | Self::Open => "",
+            Self::Read | Self::Permits | Self::Counting | Self::Open => "",
         }
     }
 }

@@ -9,12 +9,14 @@
 //! | `NOAUTH` `WRONGPASS` `NOPERM`, authentication failed | no | `Denied` |
 //! | `WRONGTYPE` | no | `Conflict` |
 //! | `CROSSSLOT` | no | `Config` |
+//! | a script's key is on another server by now | no | `Unavailable` |
 //! | `READONLY` `LOADING` `CLUSTERDOWN` `MASTERDOWN` `BUSY` `TRYAGAIN` `MOVED` `ASK` `OOM` `MISCONF` `NOREPLICAS` `NOSCRIPT` | no | `Unavailable` |
+//! | too few replicas confirmed | yes, and it is taken back | `Unavailable` |
 //! | any other error answer | no | `Internal` |
 //! | no answer in time, connection lost after sending | unknown | `Indeterminate` |
 
 use leasehold_core::{Error, ErrorKind, Operation};
-use redis::{RedisError, ServerError};
+use redis::{RedisError, ServerError, Value};
 
 /// Why a request has no answer that could be used.
 #[derive(Clone, Debug)]
@@ -25,6 +27,10 @@ pub(crate) enum Fault {
     Refused(ServerError),
     /// It was sent, and whether it was carried out is not known.
     Unknown(&'static str),
+    /// It was carried out, and a failover may still undo it: too few replicas have it.
+    Unconfirmed { value: Value, confirmed: u32, wanted: u32 },
+    /// It was not sent: the keys of this name would be in different slots.
+    Split,
     /// The store is closed.
     Closed,
 }
@@ -46,12 +52,48 @@ const UNAVAILABLE: [(&str, &str); 13] = [
     ("NOTBUSY", "the server refused; try again"),
 ];
 
+const SPLIT: &str = "the braces in this name put its keys into different slots of the cluster; \
+                     close every brace, leave none empty, or use none";
+
+/// How a script says that a key it needs is not here, because its slot is being moved.
+const NOT_LOCAL: &str = "non local key";
+
 const DENIED: [&str; 4] = ["NOAUTH", "WRONGPASS", "NOPERM", "DENIED"];
 
 impl Fault {
     /// Whether the server does not have the script: then the request certainly did nothing.
     pub(crate) fn is_no_script(&self) -> bool {
         matches!(self, Self::Refused(error) if error.code() == "NOSCRIPT")
+    }
+
+    /// Parts what was answered from whether that is confirmed.
+    pub(crate) fn split(answer: Result<Value, Self>) -> (Result<Value, Self>, Option<Self>) {
+        match answer {
+            Err(Self::Unconfirmed { value, confirmed, wanted }) => {
+                (Ok(value), Some(Self::Unconfirmed { value: Value::Nil, confirmed, wanted }))
+            }
+            answer => (answer, None),
+        }
+    }
+
+    /// The server's refusal, if that is what it is.
+    pub(crate) fn refusal(&self) -> Option<&ServerError> {
+        match self {
+            Self::Refused(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether a script stopped because some of its keys are on another server by now. Our scripts find that out before
+    /// they do anything.
+    pub(crate) fn is_half_moved(refusal: &ServerError) -> bool {
+        refusal.details().is_some_and(|details| details.contains(NOT_LOCAL))
+    }
+
+    /// Whether it went to a server that has not all of what it is about.
+    pub(crate) fn is_misplaced(&self) -> bool {
+        let Some(refusal) = self.refusal() else { return false };
+        matches!(refusal.code(), "MOVED" | "ASK" | "TRYAGAIN") || Self::is_half_moved(refusal)
     }
 
     /// As our error. The caller says what was being done.
@@ -63,6 +105,14 @@ impl Fault {
                 let message = format!("{why}; whether the request took effect is not known");
                 Error::new(ErrorKind::Indeterminate, operation, message)
             }
+            Self::Unconfirmed { confirmed, wanted, .. } => {
+                let message = format!(
+                    "only {confirmed} of {wanted} replicas confirmed the write in time, so it does not count; \
+                     see to the replicas, or ask for fewer with wait_replicas"
+                );
+                Error::new(ErrorKind::Unavailable, operation, message)
+            }
+            Self::Split => Error::config(operation, SPLIT),
             Self::Closed => {
                 Error::new(ErrorKind::Closed, operation, "this store is closed; connect a new one")
             }
@@ -75,7 +125,8 @@ pub(crate) fn refused(code: &str, details: &str, operation: Operation) -> Error 
     // Before Redis 7 an error within a script comes as ERR, with the true code in the text.
     let says = |word: &str| code == word || (code == "ERR" && details.contains(&format!("{word} ")));
     let answer = format!("{code} {details}");
-    if DENIED.iter().any(|word| says(word)) {
+    // What a script may not do comes without a code of its own.
+    if DENIED.iter().any(|word| says(word)) || details.contains("user executing the script can't") {
         let message = "the server denies this; check user, password and ACL rules";
         return Error::new(ErrorKind::Denied, operation, message).because(answer);
     }
@@ -84,9 +135,11 @@ pub(crate) fn refused(code: &str, details: &str, operation: Operation) -> Error 
         return Error::new(ErrorKind::Conflict, operation, message).because(answer);
     }
     if says("CROSSSLOT") {
-        let message = "the braces in this name put its keys into different slots of the cluster; \
-                       close every brace, leave none empty, or use none";
-        return Error::config(operation, message).because(answer);
+        return Error::config(operation, SPLIT).because(answer);
+    }
+    if details.contains(NOT_LOCAL) {
+        let message = "the slot is being moved; try again";
+        return Error::new(ErrorKind::Unavailable, operation, message).because(answer);
     }
     match UNAVAILABLE.iter().find(|(word, _)| says(word)) {
         Some((_, message)) => Error::new(ErrorKind::Unavailable, operation, *message).because(answer),
@@ -150,6 +203,9 @@ mod tests {
         ] {
             assert_eq!(refused(code, "x", Operation::Acquire).kind(), kind, "{code}");
         }
+        let script =
+            "The user executing the script can't access at least one of the keys mentioned in the command";
+        assert_eq!(refused("ERR", script, Operation::Acquire).kind(), ErrorKind::Denied);
         let old = "Error running script (call to f_1): @user_script:1: WRONGTYPE Operation against a key";
         assert_eq!(refused("ERR", old, Operation::Acquire).kind(), ErrorKind::Conflict);
     }

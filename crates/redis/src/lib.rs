@@ -6,7 +6,8 @@
 //! our own beside it, `leasehold_…:{name}`, and expires by itself.
 //!
 //! Reading order: `claim` is one contender; `scripts/*.lua` is what the server does; `wire` is how requests get there,
-//! `bell` how wake-ups come back; `connect` is which server a name lives on; `admin` and `presence` are for people.
+//! `bell` how wake-ups come back; `connect` is which server a name lives on; `admin`, `presence` and `doctor` are for
+//! people.
 
 mod admin;
 mod answer;
@@ -15,16 +16,21 @@ mod cells;
 mod claim;
 mod config;
 mod connect;
+mod doctor;
 mod error;
 mod names;
 mod people;
 mod permit;
 mod presence;
+mod rate;
+mod redlock;
 mod scripts;
 mod store;
 mod wire;
 
 pub use crate::{
-    config::{Layout, RedisConfig},
+    config::{Layout, Publish, RedisConfig},
+    names::ClusterTrap,
+    redlock::redlock,
     store::Redis,
 };

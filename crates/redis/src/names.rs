@@ -4,10 +4,12 @@
 //! the name has an opening brace; scripts apply the same rule by themselves (`scripts/name.lua`) and are given nothing
 //! but the name.
 
+use std::fmt;
+
 use leasehold_core::ClientId;
 
 /// What stands between the braces of everything that belongs to a name.
-fn tag(name: &str) -> String {
+pub(crate) fn tag(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
 }
 
@@ -61,13 +63,69 @@ pub(crate) fn is_furniture(key: &str) -> bool {
 }
 
 /// The slot of a key in a cluster, by the server's rule: the first `}` after the first `{`, and something in between.
-#[cfg_attr(not(test), expect(dead_code, reason = "single servers have no slots; clusters will ask"))]
 pub(crate) fn slot(key: &str) -> u16 {
-    let tagged = key.find('{').and_then(|open| {
-        let rest = &key[open + 1..];
-        rest.find('}').filter(|close| *close > 0).map(|close| &rest[..close])
-    });
-    crc16(tagged.unwrap_or(key).as_bytes()) % 16384
+    crc16(tagged(key).unwrap_or(key).as_bytes()) % 16384
+}
+
+/// Whether everything that belongs to a name is in the slot of the name itself.
+pub(crate) fn is_in_one_slot(name: &str) -> bool {
+    ClusterTrap::of(name).is_none()
+}
+
+/// Why a name cannot be used in a cluster.
+///
+/// Everything about a lock must be in one slot. Redisson, and we after it, only ask whether a name has an opening
+/// brace: if so the name itself is put into the keys beside it, if not it is put in braces first. The server looks for
+/// the first closing brace after the first opening one, and for something in between. Names that the two rules read
+/// differently have their keys in different slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClusterTrap {
+    /// `a{b`: an opening brace that nothing closes.
+    Unclosed,
+    /// `{}x`: nothing between the braces.
+    Empty,
+    /// `a}b`: a closing brace, and no opening one.
+    OnlyClosed,
+}
+
+impl ClusterTrap {
+    /// What is wrong with a name, or nothing.
+    pub fn of(name: &str) -> Option<Self> {
+        match name.split_once('{') {
+            None => name.contains('}').then_some(Self::OnlyClosed),
+            Some((_, rest)) => match rest.find('}') {
+                None => Some(Self::Unclosed),
+                Some(0) => Some(Self::Empty),
+                Some(_) => None,
+            },
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Unclosed => "close the brace, as in a{b}, or use none",
+            Self::Empty => "put something between the first pair of braces, or use none",
+            Self::OnlyClosed => "open the brace, as in {a}b, or use none",
+        }
+    }
+}
+
+impl fmt::Display for ClusterTrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unclosed => "the first opening brace is never closed",
+            Self::Empty => "there is nothing between the first pair of braces",
+            Self::OnlyClosed => "there is a closing brace and no opening one",
+        })
+    }
+}
+
+/// What the server takes for the tag of a key.
+fn tagged(key: &str) -> Option<&str> {
+    let rest = &key[key.find('{')? + 1..];
+    rest.find('}').filter(|close| *close > 0).map(|close| &rest[..close])
 }
 
 /// CRC-16/XMODEM, bit by bit: names are short.
@@ -93,10 +151,39 @@ mod tests {
     }
 
     #[test]
+    fn names_whose_keys_would_be_apart_are_known() {
+        for name in ["a{b", "{}x", "a}b", "}{", "a{}b{c}"] {
+            assert!(!is_in_one_slot(name), "{name}");
+            assert_ne!(slot(name), slot(&waits(name)), "{name}");
+        }
+        for name in ["a", "{a}", "x{a}y", "x{a}y}", "{a}{b", "{a{b}"] {
+            assert!(is_in_one_slot(name), "{name}");
+            for key in [lock_channel(name), rwlock_channel(name), semaphore_channel(name), waits(name)] {
+                assert_eq!(slot(name), slot(&key), "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn slots_are_the_servers() {
         assert_eq!(slot("123456789"), 0x31c3);
         assert_eq!(slot("lk"), slot("redisson_lock__channel:{lk}"));
         assert_eq!(slot("}a{b}c"), slot("b"));
         assert_ne!(slot("{}x"), slot(""));
+    }
+
+    #[test]
+    fn each_trap_is_told_from_the_others() {
+        for (name, trap) in [
+            ("order:42", None),
+            ("}a{b}", None),
+            ("a{b", Some(ClusterTrap::Unclosed)),
+            ("}{", Some(ClusterTrap::Unclosed)),
+            ("{}x", Some(ClusterTrap::Empty)),
+            ("{}{x}", Some(ClusterTrap::Empty)),
+            ("a}b", Some(ClusterTrap::OnlyClosed)),
+        ] {
+            assert_eq!(ClusterTrap::of(name), trap, "{name}");
+        }
     }
 }

@@ -41,12 +41,13 @@ pub(crate) fn of(id: ClaimId, mode: Mode) -> Vec<u8> {
     }
 }
 
-/// Their entries in Redis.
+/// Their entries in Redis, in each form they may have.
 pub(crate) fn entries(id: ClaimId, take: u32) -> Vec<Vec<u8>> {
+    let together = format!("{take} {id}").into_bytes();
     if take > MOST {
-        return vec![format!("{take} {id}").into_bytes()];
+        return vec![together];
     }
-    permits(id, take).chunks(16).map(<[u8]>::to_vec).collect()
+    permits(id, take).chunks(16).map(<[u8]>::to_vec).chain([together]).collect()
 }
 
 /// The upper half of the client and the serial, from the text that other stores and programs see.

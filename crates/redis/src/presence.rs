@@ -18,7 +18,12 @@ use leasehold_core::{
 };
 use serde_json::json;
 
-use crate::{answer, connect::Topology, error::Fault, names, scripts};
+use crate::{
+    answer,
+    connect::{Topology, Weight},
+    error::Fault,
+    names, scripts,
+};
 
 /// How long an introduction lasts at least.
 const KNOWN: Duration = Duration::from_secs(60);
@@ -172,13 +177,13 @@ async fn ask(topology: &dyn Topology, client: ClientId) -> Option<Arc<Who>> {
     let key = names::who(client);
     let mut command = redis::cmd("GET");
     command.arg(&key);
-    let answer = topology.node(&key).wire.call(command).await.ok()?;
+    let answer = topology.call(&key, command).await.ok()?;
     serde_json::from_str(&answer::text(&answer)?).ok()
 }
 
 async fn note(topology: &dyn Topology, standing: &Standing, age: Duration) -> Result<(), Fault> {
-    let node = topology.node(standing.key.full());
-    node.wire.run(&scripts::STANDS, |command| fill_note(command, standing, age)).await.map(drop)
+    let fill = |command: &mut redis::Cmd| fill_note(command, standing, age);
+    topology.run(standing.key.full(), Weight::Plain, &scripts::STANDS, fill).await.map(drop)
 }
 
 fn fill_note(command: &mut redis::Cmd, standing: &Standing, age: Duration) {
@@ -188,7 +193,8 @@ fn fill_note(command: &mut redis::Cmd, standing: &Standing, age: Duration) {
 }
 
 async fn unnote(topology: &dyn Topology, standing: &Standing) -> Result<(), Fault> {
-    topology.node(standing.key.full()).wire.call(removal(standing.key.full(), standing.id)).await.map(drop)
+    let name = standing.key.full();
+    topology.call(name, removal(name, standing.id)).await.map(drop)
 }
 
 /// The command that removes the note of one who waits.

@@ -28,14 +28,24 @@ scripts! {
     SHARE = "name" "fence" "share" "clock" "line" "state" "share_busy";
     /// Acquires permits.
     PERMITS = "name" "fence" "clock" "line" "state" "permits";
+    /// Acquires permits of a semaphore that only counts.
+    COUNT = "name" "fence" "clock" "line" "state" "count";
     /// Releases.
     UNLOCK = "name" "unlock" "clock" "line" "wake" "state" "remove" "unlock_any";
     /// Renews many.
     RENEW = "renew";
     /// Writes hold counts.
     RECOUNT = "name" "recount";
+    /// Raises a fence.
+    RAISE = "name" "raise";
     /// Steps on a latch.
     LATCH = "name" "clock" "line" "state" "latch";
+    /// Sets a rate.
+    RATE_SET = "name" "clock" "line" "state" "rate" "rate_set";
+    /// Takes permits of a rate.
+    RATE_TAKE = "name" "clock" "line" "state" "rate" "rate_take";
+    /// Reads or removes a rate.
+    RATE_READ = "name" "clock" "line" "state" "rate" "rate_read";
     /// Shows everything about a name.
     LOOK = "name" "clock" "line" "state" "look";
     /// Takes an acquisition out by force.
@@ -54,5 +64,17 @@ impl Script {
         // The crate's own digest of a script is the one Redis computes.
         let sha = redis::Script::new(&text).get_hash().to_owned();
         Self { text, sha }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_can_be_told_both_ways() {
+        for script in [&LOCK, &SHARE, &PERMITS, &COUNT, &UNLOCK, &RENEW, &RECOUNT, &LATCH, &BREAK] {
+            assert!(script.text.matches("call(verb").count() <= 1, "{}", script.text);
+        }
     }
 }

@@ -8,20 +8,22 @@ use leasehold_core::{
     ClaimId, Error, ErrorKind, Key, Operation, Result, Who,
     backend::{
         Backend, BreakOutcome, Broken, Capabilities, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect,
-        LatchStep, LockPage, LockState, Mode, Release, Renew, Renewal, Sign, StoreInfo,
+        Finding, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal, Sign,
+        StoreInfo,
     },
 };
-use redis::Value;
+use redis::{Cmd, Value};
 
 use crate::{
     admin, answer, cells,
     claim::RedisClaim,
     config::{Layout, RedisConfig},
-    connect::{Node, Single, Topology},
-    error::{conflict, misfit},
-    permit,
+    connect::{self, Node, Topology, Weight},
+    doctor::{self, Terms},
+    error::{Fault, conflict, misfit},
+    names, permit,
     presence::Presence,
-    scripts,
+    rate, scripts,
 };
 
 /// The most leases in one request: a script stops everything else on the server while it runs.
@@ -40,10 +42,11 @@ pub(crate) struct Shared {
     pub(crate) topology: Box<dyn Topology>,
     pub(crate) presence: Presence,
     pub(crate) layout: Layout,
+    terms: Terms,
 }
 
 impl Redis {
-    /// Connects to one server.
+    /// Connects to the servers of this configuration.
     ///
     /// # Errors
     /// `Unavailable` if it cannot be reached, `Denied` if it does not accept the credentials, `Config` if the
@@ -55,13 +58,41 @@ impl Redis {
     /// # Cancel safety
     /// Nothing stays behind if it is dropped.
     pub async fn open(config: RedisConfig) -> Result<Self> {
+        let topology = connect::open(config.clone()).await?;
+        Ok(Self::on(&config, topology))
+    }
+
+    /// One server of several that answer by majority: it may be down for now. Who it is, is known only if it is up.
+    pub(crate) async fn member(config: RedisConfig) -> Result<Self> {
+        let mut member = Self::on(&config, connect::start(config.clone())?);
+        let mut info = redis::cmd("INFO");
+        info.arg("server");
+        match member.shared.topology.call("", info).await {
+            Ok(answer) => {
+                let text = answer::text(&answer).unwrap_or_default();
+                if let Some(id) = text.lines().find_map(|line| line.strip_prefix("run_id:")) {
+                    member.info = Arc::new((*member.info).clone().with_identity(id.trim()));
+                }
+                Ok(member)
+            }
+            Err(fault) => match fault.into_error(Operation::Connect) {
+                down if matches!(down.kind(), ErrorKind::Unavailable | ErrorKind::Indeterminate) => {
+                    Ok(member)
+                }
+                refused => Err(refused),
+            },
+        }
+    }
+
+    fn on(config: &RedisConfig, topology: Box<dyn Topology>) -> Self {
         let (scheme, place, layout) = (config.scheme(), config.place(), config.layout);
-        let topology = Box::new(Single::open(Arc::new(config)).await?);
+        let terms = Terms::of(config);
         let mut can = Capabilities::default();
         can.announce = true;
+        can.rate = true;
         let info = StoreInfo::new(scheme, place, topology.guarantee()).with_capabilities(can);
-        let shared = Shared { topology, presence: Presence::default(), layout };
-        Ok(Self { shared: Arc::new(shared), info: Arc::new(info) })
+        let shared = Shared { topology, presence: Presence::default(), layout, terms };
+        Self { shared: Arc::new(shared), info: Arc::new(info) }
     }
 
     fn node(&self, key: &Key) -> Arc<Node> {
@@ -72,30 +103,47 @@ impl Redis {
         self.shared.topology.verb()
     }
 
-    /// One request for leases on one server.
-    async fn renew_together(&self, node: Arc<Node>, batch: &[&Renew]) -> Vec<Result<Renewal>> {
-        let permits: Vec<Vec<u8>> = batch.iter().map(|renew| permit::of(renew.id, renew.mode)).collect();
-        let answer = node
-            .wire
-            .run(&scripts::RENEW, |command| {
-                command.arg(batch.len());
-                for renew in batch {
-                    command.arg(renew.key.full());
+    /// One request for leases on one server. If that does not have them all, one request for each: none waits for the
+    /// trouble of another.
+    async fn renew_together(&self, batch: &[&Renew]) -> Vec<Result<Renewal>> {
+        let (Some(first), topology) = (batch.first(), &self.shared.topology) else { return Vec::new() };
+        let name = first.key.full();
+        let fill = |command: &mut Cmd| fill_renewals(command, batch);
+        if batch.len() > 1 {
+            match topology.run_once(name, Weight::Promise, &scripts::RENEW, fill).await {
+                Err(fault) if fault.is_misplaced() => {
+                    let each = batch.iter().map(async |renew| {
+                        let fill = |command: &mut Cmd| fill_renewals(command, &[renew]);
+                        topology.run(renew.key.full(), Weight::Promise, &scripts::RENEW, fill).await
+                    });
+                    return join_all(each).await.into_iter().flat_map(|answer| renewals(1, answer)).collect();
                 }
-                for (renew, permits) in batch.iter().zip(&permits) {
-                    let lease = renew.ttl.as_millis().max(1) as u64;
-                    command.arg(renew.id.to_string()).arg(lease).arg(permits);
-                }
-            })
-            .await;
-        let answers = match answer {
-            Ok(Value::Array(answers)) if answers.len() == batch.len() => answers,
-            Ok(other) => return batch.iter().map(|_| Err(misfit(Operation::Renew, &other))).collect(),
-            Err(fault) => {
-                return batch.iter().map(|_| Err(fault.clone().into_error(Operation::Renew))).collect();
+                // Refused: nothing was done.
+                Err(Fault::Refused(_)) => {}
+                answer => return renewals(batch.len(), answer),
             }
-        };
-        answers.iter().map(answer::renewal).collect()
+        }
+        renewals(batch.len(), topology.run(name, Weight::Promise, &scripts::RENEW, fill).await)
+    }
+}
+
+fn fill_renewals(command: &mut Cmd, batch: &[&Renew]) {
+    command.arg(batch.len());
+    for renew in batch {
+        command.arg(renew.key.full());
+    }
+    for renew in batch {
+        let lease = renew.ttl.as_millis().max(1) as u64;
+        command.arg(renew.id.to_string()).arg(lease).arg(permit::of(renew.id, renew.mode));
+    }
+}
+
+/// One answer for each of so many.
+fn renewals(count: usize, answer: Result<Value, Fault>) -> Vec<Result<Renewal>> {
+    match answer {
+        Ok(Value::Array(answers)) if answers.len() == count => answers.iter().map(answer::renewal).collect(),
+        Ok(other) => (0..count).map(|_| Err(misfit(Operation::Renew, &other))).collect(),
+        Err(fault) => (0..count).map(|_| Err(fault.clone().into_error(Operation::Renew))).collect(),
     }
 }
 
@@ -120,9 +168,9 @@ impl Backend for Redis {
                 _ => groups.insert(0, (node, slot, vec![at])),
             }
         }
-        let rounds = groups.into_iter().map(async |(node, _, places)| {
+        let rounds = groups.into_iter().map(async |(_, _, places)| {
             let renews: Vec<&Renew> = places.iter().map(|at| &batch[*at]).collect();
-            let answers = self.renew_together(node, &renews).await;
+            let answers = self.renew_together(&renews).await;
             places.into_iter().zip(answers).collect::<Vec<_>>()
         });
         let mut answers: Vec<(usize, Result<Renewal>)> =
@@ -134,8 +182,7 @@ impl Backend for Redis {
     async fn release(&self, key: &Key, id: ClaimId, mode: Mode) -> Result<Release> {
         let permits = permit::of(id, mode);
         let told = u8::from(self.shared.presence.is_told(id));
-        let node = self.node(key);
-        let answer = node.wire.run(&scripts::UNLOCK, |command| {
+        let answer = self.shared.topology.run(key.full(), Weight::Plain, &scripts::UNLOCK, |command| {
             command.arg(1).arg(key.full()).arg(id.to_string()).arg(self.verb()).arg("").arg(&permits);
             command.arg(0).arg("leave").arg(told);
         });
@@ -155,12 +202,16 @@ impl Backend for Redis {
                 return Err(Error::new(ErrorKind::Unsupported, Operation::Latch, message));
             }
         };
-        let node = self.node(key);
-        let answer = node.wire.run(&scripts::LATCH, |command| {
-            command.arg(1).arg(key.full()).arg(word).arg(&argument).arg(self.verb());
+        let verb = self.shared.topology.verb_on(key.full(), &names::latch_channel(key.full()));
+        let answer = self.shared.topology.run(key.full(), Weight::Plain, &scripts::LATCH, |command| {
+            command.arg(1).arg(key.full()).arg(word).arg(&argument).arg(verb);
         });
         let answer = answer.await.map_err(|fault| fault.into_error(Operation::Latch))?;
         answer::count(&answer)?.map_err(|(kind, number)| conflict(Operation::Latch, &kind, number, "a latch"))
+    }
+
+    async fn rate(&self, key: &Key, step: RateStep) -> Result<RateAnswer> {
+        rate::step(&*self.shared.topology, key.full(), step).await
     }
 
     async fn announce(&self, who: &Who, signs: &[Sign]) -> Result<()> {
@@ -197,10 +248,16 @@ impl Backend for Redis {
         cells::list(&*self.shared.topology, prefix, cursor, limit).await
     }
 
+    async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {
+        doctor::examine(&*self.shared.topology, &self.shared.terms, prefix).await
+    }
+
+    fn diagnose_name(&self, key: &Key) -> Vec<Finding> {
+        doctor::examine_name(&self.shared.terms, key.full())
+    }
+
     async fn close(&self) -> Result<()> {
-        for node in self.shared.topology.nodes() {
-            node.close();
-        }
+        self.shared.topology.close();
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Stage, eventually};
+use leasehold_core::Outcome;
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -103,4 +104,51 @@ async fn listing_goes_by_scan_and_finds_every_lock_once() {
     found.dedup();
     assert_eq!(found.len(), 300);
     assert_eq!(stage.calls("keys").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_cohort_one_in_64_asks_the_server() {
+    let Some(stage) = Stage::set().await else { return };
+    let client = stage.client().await;
+    let lock = client.lock("cohort").cohort(64);
+    let first = lock.acquire().await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..639 {
+        let lock = lock.clone();
+        waiting.spawn(async move {
+            let guard = lock.acquire().await.unwrap();
+            let fence = guard.fence();
+            guard.release().await.unwrap();
+            fence
+        });
+    }
+    let standing = async || match lock.attempt().await.unwrap() {
+        Outcome::Busy(busy) => busy.waiters,
+        Outcome::Held(_) => 0,
+    };
+    eventually(async || standing().await == 639).await;
+    let before = (stage.calls("evalsha").await, stage.calls("subscribe").await);
+    let mut fences = vec![first.fence()];
+    first.release().await.unwrap();
+    while let Some(done) = waiting.join_next().await {
+        fences.push(done.unwrap());
+    }
+    fences.sort_unstable();
+    assert!(fences.is_sorted_by(|one, next| one < next), "every one of them has a fence of its own");
+    let asked = (stage.calls("evalsha").await - before.0, stage.calls("subscribe").await - before.1);
+    assert_eq!(asked, (19, 0), "ten blocks: ten releases, and an acquire for each but the first");
+}
+
+#[tokio::test]
+async fn a_cohort_of_fenced_locks_leaves_redissons_token_at_the_end_of_its_block() {
+    let Some(stage) = Stage::set().await else { return };
+    let client = stage.client().await;
+    let guard = client.lock("f").fenced().cohort(8).acquire().await.unwrap();
+    let token: u64 = stage.raw(&["GET", "redisson_lock_token:{f}"]).await;
+    assert_eq!(token, guard.fence() + 7);
+    let kept: u64 = stage.raw(&["GET", "leasehold_fence:{f}"]).await;
+    assert_eq!(kept, token);
+    guard.release().await.unwrap();
+    let next = client.lock("f").fenced().acquire().await.unwrap();
+    assert!(next.fence() > token);
 }

@@ -160,3 +160,22 @@ fn a_lock_whose_runtime_is_gone_is_lost_and_its_client_grants_no_more() {
     let refused = elsewhere.block_on(client.lock("b").acquire()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cohort_costs_one_pair_of_requests_for_all_its_members() {
+    let world = World::new();
+    let lock = world.client.lock("a").cohort(16);
+    let first = lock.acquire().await.unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..63 {
+        let lock = lock.clone();
+        tasks.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    first.release().await.unwrap();
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let calls = [Verb::Attempt, Verb::Release].map(|verb| world.script.calls(verb));
+    assert_eq!((calls, world.script.requests()), ([4, 4], 8));
+}

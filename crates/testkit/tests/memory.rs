@@ -34,7 +34,7 @@ leasehold_testkit::conformance!(a_store_that_can_do_little, paused, {
     let clock = Clock::test();
     let store = Memory::with_clock(clock.clone());
     let mut can = Capabilities::default();
-    (can.shared, can.permits, can.fair, can.latch, can.detached) = Default::default();
+    (can.shared, can.permits, can.fair, can.latch, can.detached, can.cohort) = Default::default();
     can.min_ttl = Duration::from_secs(2);
     let open = move || ready(Scripted::new(store.clone(), Script::new()).with_capabilities(can));
     Fixture::backends(open).clock(clock)

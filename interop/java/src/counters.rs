@@ -191,6 +191,11 @@ impl<'a> Limiter<'a> {
         self.thread.tell("limiter", &self.name, "trySet", &[&permits, &interval.as_millis()])
     }
 
+    /// Sets so many permits in so long, for all clients together, whatever it was; what was taken counts no more.
+    pub fn set_rate(&self, permits: u32, interval: Duration) -> Call<()> {
+        self.thread.tell("limiter", &self.name, "set", &[&permits, &interval.as_millis()])
+    }
+
     /// As [`try_set_rate`](Self::try_set_rate), but for each client.
     pub fn try_set_rate_per_client(&self, permits: u32, interval: Duration) -> Call<bool> {
         self.thread.tell("limiter", &self.name, "trySetEach", &[&permits, &interval.as_millis()])

@@ -3,6 +3,7 @@
 pub(crate) mod acquire;
 pub(crate) mod break_hold;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod release;
@@ -35,6 +36,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Ls(args) => block_on(ls::run(args, &store.resolve()?, talk)),
         Command::Show(args) => block_on(show::run(args, &store.resolve()?, talk)),
         Command::Break(args) => block_on(break_hold::run(args, &store.resolve()?, talk.volume())),
+        Command::Doctor(args) => block_on(doctor::run(args, &store.resolve()?, talk)),
     }
 }
 

@@ -88,7 +88,8 @@ fn environment(pid: Pid) -> Option<Vec<u8>> {
     for _ in 0..LOOKS {
         let mut content = vec![0; size];
         // In one read: between two the program may be replaced, and the second would find nothing.
-        let length = File::open(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?.read(&mut content).ok()?;
+        let length =
+            File::open(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?.read(&mut content).ok()?;
         content.truncate(length);
         if length == size && size < LONGEST {
             size = LONGEST;

@@ -6,6 +6,7 @@
 mod common;
 
 mod crash;
+mod doctor;
 mod listing;
 mod run;
 mod settings;

@@ -28,6 +28,9 @@ pub struct ClaimSpec {
     pub who: Arc<Who>,
     /// What for, for people.
     pub label: Option<Arc<str>>,
+    /// How many fences the grant reserves, at least one; it says the first of them. More than one only for
+    /// exclusive claims, and only if [`Capabilities::cohort`](super::Capabilities::cohort) allows it.
+    pub fences: u64,
 }
 
 /// What is asked for.
@@ -64,6 +67,8 @@ pub enum Shape {
     Fenced,
     /// The plainest trace there is: one value under the name.
     Plain,
+    /// Permits of a number that other programs count down and up as well.
+    Counting,
 }
 
 /// How a grant ends by itself when nobody releases it.

@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::error::{Error, ErrorKind, Operation};
+
 /// A store's description of itself. Constant while connected.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -10,6 +12,8 @@ pub struct StoreInfo {
     pub scheme: &'static str,
     /// Where it is, without secrets: what messages and listings show.
     pub address: String,
+    /// What tells this store from every other though it has several addresses, such as a server's run id.
+    pub identity: Option<String>,
     /// What it can do.
     pub capabilities: Capabilities,
     /// What its locks are worth.
@@ -20,7 +24,14 @@ impl StoreInfo {
     /// Describes a store.
     pub fn new(scheme: &'static str, address: impl Into<String>, guarantee: Guarantee) -> Self {
         let capabilities = Capabilities::default();
-        Self { scheme, address: address.into(), capabilities, guarantee }
+        Self { scheme, address: address.into(), identity: None, capabilities, guarantee }
+    }
+
+    /// The same store with what tells it from every other.
+    #[must_use]
+    pub fn with_identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
+        self
     }
 
     /// The same store with other capabilities than the usual ones.
@@ -28,6 +39,12 @@ impl StoreInfo {
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
+    }
+
+    /// What a store without rate limiters says to whoever asks it for one.
+    pub(crate) fn without_limiters(&self) -> Error {
+        let message = format!("{} has no rate limiters; see the table of stores", self.scheme);
+        Error::new(ErrorKind::Unsupported, Operation::Rate, message)
     }
 }
 
@@ -44,8 +61,14 @@ pub struct Capabilities {
     pub fair: bool,
     /// Latches.
     pub latch: bool,
+    /// Cells: small versioned values beside the locks.
+    pub cells: bool,
+    /// Rate limiters.
+    pub rate: bool,
     /// Claims that outlive the process that made them.
     pub detached: bool,
+    /// Cohorts: its fences are a counter, of which a grant can reserve a block.
+    pub cohort: bool,
     /// It cannot see by itself who holds and waits, and wants to be told. See [`Backend::announce`](super::Backend::announce).
     pub announce: bool,
     /// Shortest lease.
@@ -56,7 +79,7 @@ pub struct Capabilities {
     pub poll: Duration,
 }
 
-/// Everything, with leases from 100 ms to a year: what a record store can do.
+/// Everything but rate limiters, with leases from 100 ms to a year: what a record store can do.
 impl Default for Capabilities {
     fn default() -> Self {
         Self {
@@ -64,7 +87,10 @@ impl Default for Capabilities {
             permits: true,
             fair: true,
             latch: true,
+            cells: true,
+            rate: false,
             detached: true,
+            cohort: true,
             announce: false,
             min_ttl: Duration::from_millis(100),
             max_ttl: Duration::from_secs(365 * 24 * 3600),

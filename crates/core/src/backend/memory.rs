@@ -17,11 +17,17 @@ use hashbrown::{HashMap, hash_map::EntryRef};
 use tokio::sync::watch;
 
 use super::{
-    Bell, Cell, CellPage, CellWrite, Expect, Guarantee, Level, LockPage, LockState, RecordStore, Recorded,
-    StoreInfo,
+    Bell, Capabilities, Cell, CellPage, CellWrite, Expect, Finding, Guarantee, Level, LockPage, LockState,
+    RateAnswer, RateStep, RecordStore, Recorded, StoreInfo,
+    limiter::Limiter,
     record::{Answer, Moment, Record, Step, Surroundings, Wake},
 };
-use crate::{error::Result, id::ClaimId, key::Key, time::Clock};
+use crate::{
+    error::{Error, ErrorKind, Operation, Result},
+    id::ClaimId,
+    key::Key,
+    time::Clock,
+};
 
 /// Locks within one process.
 #[derive(Debug)]
@@ -40,6 +46,7 @@ struct Shelves {
     records: HashMap<Arc<str>, Record>,
     bells: HashMap<ClaimId, watch::Sender<()>>,
     cells: BTreeMap<String, (Cell, Option<Moment>)>,
+    limiters: HashMap<Arc<str>, Limiter>,
     /// No record may start below this: the newest fence of any record removed.
     floor: u64,
     cell_version: u64,
@@ -62,7 +69,8 @@ impl Memory {
         let guarantee = Guarantee::new(Level::S3, "never, within the process; it is gone with the process");
         // Two of them are two stores, and whoever orders locks by where they are must see that.
         let address = format!("memory:{}", STORES.fetch_add(1, Ordering::Relaxed));
-        let info = StoreInfo::new("memory", address, guarantee);
+        let can = Capabilities { rate: true, ..Capabilities::default() };
+        let info = StoreInfo::new("memory", address, guarantee).with_capabilities(can);
         Recorded::new(Self { info, clock, shelves: Mutex::default() })
     }
 
@@ -110,6 +118,11 @@ impl RecordStore for Memory {
         let (sender, receiver) = watch::channel(());
         self.shelves().bells.insert(id, sender);
         MemoryBell(receiver)
+    }
+
+    async fn rate(&self, key: &Key, step: RateStep) -> Result<RateAnswer> {
+        let now = self.now();
+        self.shelves().rate(key, step, now)
     }
 
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
@@ -172,6 +185,13 @@ impl RecordStore for Memory {
         Ok(CellPage { cells, next })
     }
 
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let alone = Finding::note("one-process", "these locks exist in this process only")
+            .because("another process that opens memory: has locks of its own; both would be granted the same name")
+            .remedy("use sqlite:PATH for the processes of one machine, a server for those of several");
+        Ok(vec![alone])
+    }
+
     async fn close(&self) -> Result<()> {
         Ok(())
     }
@@ -183,6 +203,9 @@ impl Shelves {
             && !self.bells.is_empty()
         {
             self.bells.remove(id);
+        }
+        if !self.limiters.is_empty() {
+            self.refuse_limiter(key, step, around.now)?;
         }
         let record = match self.records.entry_ref(key.full()) {
             EntryRef::Occupied(entry) => entry.into_mut(),
@@ -213,6 +236,7 @@ impl Shelves {
             !record.is_vacant()
         });
         self.cells.retain(|_, (_, until)| until.is_none_or(|until| until > now));
+        self.limiters.retain(|_, limiter| !limiter.is_over(now));
         self.vacant = 0;
         self.sweep_at = (self.records.len() * 2).max(2048);
     }
@@ -224,6 +248,44 @@ impl Shelves {
                 return;
             }
         }
+    }
+
+    /// A name in use as a limiter is neither a lock nor a latch.
+    fn refuse_limiter(&self, key: &Key, step: &Step, now: Moment) -> Result<()> {
+        let (operation, wanted) = match step {
+            Step::Latch(_) => (Operation::Latch, "a latch"),
+            Step::Attempt { .. } => (Operation::Acquire, "a lock"),
+            _ => return Ok(()),
+        };
+        if self.limiters.get(key.full()).is_none_or(|limiter| limiter.is_over(now)) {
+            return Ok(());
+        }
+        let message = format!("this name is in use as a rate limiter, not as {wanted}; choose another name");
+        Err(Error::new(ErrorKind::Conflict, operation, message))
+    }
+
+    fn rate(&mut self, key: &Key, step: RateStep, now: Moment) -> Result<RateAnswer> {
+        let view = self.records.get(key.full()).and_then(|record| record.view(key.full(), &around(now)));
+        if let Some(found) = view {
+            return Err(Error::conflict(Operation::Rate, found.kind, "a rate limiter"));
+        }
+        if self.limiters.get(key.full()).is_some_and(|limiter| limiter.is_over(now)) {
+            self.limiters.remove(key.full());
+        }
+        Ok(match (step, self.limiters.get_mut(key.full())) {
+            (RateStep::TrySet { .. }, Some(limiter)) => RateAnswer::Kept(limiter.rate()),
+            (RateStep::Set { rate, .. } | RateStep::TrySet { rate, .. }, _) => {
+                self.limiters.insert(key.full().into(), Limiter::new(rate, now));
+                RateAnswer::Set
+            }
+            (_, None) => RateAnswer::Unset,
+            (RateStep::Take { id, permits }, Some(limiter)) => limiter.take(id, permits, now),
+            (RateStep::Read { client }, Some(limiter)) => limiter.read(client, now),
+            (RateStep::Remove { .. }, Some(_)) => {
+                self.limiters.remove(key.full());
+                RateAnswer::Removed
+            }
+        })
     }
 
     fn live_cell(&self, name: &str, now: Moment) -> Option<&Cell> {

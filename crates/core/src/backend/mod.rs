@@ -28,10 +28,14 @@
 
 mod cell;
 mod claim;
+mod finding;
 mod info;
+mod limiter;
 mod memory;
 mod outcome;
 mod presence;
+mod quorum;
+mod rate;
 pub mod record;
 mod recorded;
 mod state;
@@ -43,14 +47,22 @@ use async_trait::async_trait;
 pub use self::{
     cell::{Cell, CellPage, CellWrite, Expect},
     claim::{Attempt, ClaimSpec, Grant, Holds, LatchStep, Life, Mode, Release, Renew, Renewal, Shape},
+    finding::{Finding, Severity},
     info::{Capabilities, Guarantee, Level, StoreInfo},
     memory::Memory,
     outcome::{Broken, Busy, Loss},
     presence::{Sign, Standing},
+    quorum::{Quorum, QuorumOptions},
+    rate::{Rate, RateAnswer, RateStep, Share},
     recorded::{Bell, RecordStore, Recorded},
     state::{BreakOutcome, Holder, Kind, LockPage, LockState, Waiter},
 };
-use crate::{error::Result, id::ClaimId, key::Key, who::Who};
+use crate::{
+    error::{Error, ErrorKind, Operation, Result},
+    id::ClaimId,
+    key::Key,
+    who::Who,
+};
 
 /// A place where locks live.
 ///
@@ -74,6 +86,12 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
 
     /// Takes a step on a latch and returns the count after it.
     async fn latch(&self, key: &Key, step: LatchStep) -> Result<u64>;
+
+    /// Takes a step on a rate limiter. Every step may be repeated. Called only if [`Capabilities::rate`] says so.
+    async fn rate(&self, key: &Key, step: RateStep) -> Result<RateAnswer> {
+        let _ = (key, step);
+        Err(self.info().without_limiters())
+    }
 
     /// Takes note of who holds and who waits, for people to see; an empty list is a sign of life. All of it goes with
     /// the client. Called only if [`Capabilities::announce`] asks for it, and never before an acquire or a release.
@@ -108,6 +126,19 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
     /// Cells whose name begins with `prefix`, a page at a time, ordered by name.
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage>;
 
+    /// Examines the store as one who wants to lock names that begin with `prefix`: is it set up so that its locks are
+    /// worth what [`info`](Self::info) says? What cannot be found out is a note, not an error.
+    async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {
+        let _ = prefix;
+        Ok(Vec::new())
+    }
+
+    /// Whether this store has anything against a name that is otherwise fine. No I/O.
+    fn diagnose_name(&self, key: &Key) -> Vec<Finding> {
+        let _ = key;
+        Vec::new()
+    }
+
     /// A descriptor whose last copy, when closed, ends this backend's session, where the store has such a thing.
     /// A helper process that keeps a copy keeps the session's locks held for as long as it lives.
     #[cfg(unix)]
@@ -136,6 +167,15 @@ pub trait Claim: std::fmt::Debug + Send {
 
     /// Writes how often the owner holds this claim, absolutely, if it still holds it at all.
     async fn recount(&mut self, holds: Holds) -> Result<Renewal>;
+
+    /// Lets no later grant of this name have a fence below or equal to this one, if this claim still holds it: from
+    /// then on that is its own fence, unless it had a greater one. How a quorum of stores makes one fence of many; a
+    /// store that cannot do it refuses with the kind `Unsupported` and cannot be a member of a quorum.
+    async fn raise(&mut self, fence: u64) -> Result<Renewal> {
+        let _ = fence;
+        let message = "this store cannot raise a fence, so it cannot be a member of a quorum";
+        Err(Error::new(ErrorKind::Unsupported, Operation::Acquire, message))
+    }
 
     /// Removes every trace of this claim, whatever its state. Idempotent.
     async fn release(&mut self) -> Result<Release>;

@@ -9,8 +9,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use super::{
-    Attempt, Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, Holds,
-    LatchStep, LockPage, LockState, Mode, Release, Renew, Renewal, StoreInfo,
+    Attempt, Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, Finding,
+    Holds, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal, StoreInfo,
     record::{Answer, Step},
 };
 use crate::{
@@ -56,6 +56,12 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync + 'static {
     /// [`Bell::rung`]. No I/O.
     fn bell(&self, key: &Key, id: ClaimId) -> Self::Bell;
 
+    /// See [`Backend::rate`].
+    fn rate(&self, key: &Key, step: RateStep) -> impl Future<Output = Result<RateAnswer>> + Send {
+        let _ = (key, step);
+        std::future::ready(Err(self.info().without_limiters()))
+    }
+
     /// See [`Backend::inspect`].
     fn inspect(&self, key: &Key) -> impl Future<Output = Result<Option<LockState>>> + Send;
 
@@ -86,6 +92,11 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync + 'static {
         cursor: Option<&str>,
         limit: usize,
     ) -> impl Future<Output = Result<CellPage>> + Send;
+
+    /// See [`Backend::diagnose`]. Names make no difference to a record.
+    fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send {
+        std::future::ready(Ok(Vec::new()))
+    }
 
     /// See [`Backend::session`].
     #[cfg(unix)]
@@ -153,6 +164,10 @@ impl<S: RecordStore> Backend for Recorded<S> {
         }
     }
 
+    async fn rate(&self, key: &Key, step: RateStep) -> Result<RateAnswer> {
+        self.0.rate(key, step).await
+    }
+
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
         self.0.inspect(key).await
     }
@@ -184,6 +199,10 @@ impl<S: RecordStore> Backend for Recorded<S> {
 
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
         self.0.list_cells(prefix, cursor, limit).await
+    }
+
+    async fn diagnose(&self, _prefix: &str) -> Result<Vec<Finding>> {
+        self.0.diagnose().await
     }
 
     #[cfg(unix)]
@@ -239,6 +258,10 @@ impl<S: RecordStore> Claim for RecordClaim<S> {
 
     async fn recount(&mut self, holds: Holds) -> Result<Renewal> {
         self.store.apply(&self.spec.key, Step::Recount { id: self.spec.id, holds }).await.and_then(renewal)
+    }
+
+    async fn raise(&mut self, fence: u64) -> Result<Renewal> {
+        self.store.apply(&self.spec.key, Step::Raise { id: self.spec.id, fence }).await.and_then(renewal)
     }
 
     async fn release(&mut self) -> Result<Release> {

@@ -10,7 +10,9 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
     Engine, SharedHold,
+    cohort::{Candidate, Heir, Turn, is_cohort},
     contend::{Contended, Contest, MARGIN},
+    gate::Place,
     hold::{Hold, Keeping},
     janitor::Janitor,
     leave,
@@ -66,20 +68,33 @@ pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquir
 
 /// A lock that was won and that nobody has taken into their hands yet: dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Won(Option<SharedHold>);
+pub(crate) struct Won {
+    hold: Option<SharedHold>,
+    fence: u64,
+}
 
 impl Won {
-    /// Into the hands of a guard.
-    pub(crate) fn take(mut self) -> SharedHold {
-        self.0.take().expect("taken only once, since taking consumes it")
+    pub(super) fn new(hold: SharedHold, fence: u64) -> Self {
+        Self { hold: Some(hold), fence }
+    }
+
+    /// Into the hands of a guard, under this fence.
+    pub(crate) fn take(mut self) -> (SharedHold, u64) {
+        (self.hold.take().expect("taken only once, since taking consumes it"), self.fence)
+    }
+
+    /// Gives it back if it was lost on the way.
+    pub(super) fn unless_lost(self) -> Option<Self> {
+        let is_lost = self.hold.as_ref().is_none_or(|hold| hold.loss().is_some());
+        (!is_lost).then_some(self)
     }
 }
 
 impl Drop for Won {
     fn drop(&mut self) {
-        if let Some(hold) = self.0.take() {
+        if let Some(hold) = self.hold.take() {
             let mode = if hold.holds().exclusive > 0 { Mode::Exclusive } else { Mode::Shared };
-            leave::in_background(&hold, mode);
+            leave::in_background(&hold, mode, self.fence);
         }
     }
 }
@@ -185,6 +200,7 @@ impl Contender {
         }
         let outcome = match contended {
             Ok(Contended::Won(grant, sent)) => self.hold(grant, sent).map(Acquired::Held),
+            Ok(Contended::Handed(won)) => Ok(Acquired::Held(won)),
             Ok(Contended::Busy(busy)) => Ok(Acquired::Busy(busy)),
             Ok(Contended::HungUp) => Ok(Acquired::Busy(Busy::default())),
             Err(error) => Err(error),
@@ -207,11 +223,14 @@ impl Contender {
         if !is_gated(&self.spec) {
             return self.contend(engine.clock.now(), &|_| {}, hung_up).await;
         }
-        let place = engine.gate.join(&self.spec.key, busy, engine.clock.now());
+        let (candidate, handed) = Candidate::of(&self.spec, self.keeping.renews).unzip();
+        let place = engine.gate.join_as(&self.spec.key, busy, engine.clock.now(), candidate);
+        let heir = handed.map(|handed| Heir::new(&place, &self.spec, self.keeping.renews, handed));
         let _turn = tokio::select! {
-            turn = patience.bear(&engine.clock, place.turn()) => match turn {
-                Some(turn) => turn,
-                None => return engine.gate.line(&self.spec.key).map(Contended::Busy).ok_or_else(unanswered),
+            turn = patience.bear(&engine.clock, turn(&place, heir)) => match turn {
+                Some(Some(Turn::Contend(turn))) => turn,
+                Some(Some(Turn::Handed(won))) => return Ok(Contended::Handed(won)),
+                _ => return engine.gate.line(&self.spec.key).map(Contended::Busy).ok_or_else(unanswered),
             },
             () = &mut *hung_up => return Ok(Contended::HungUp),
             () = engine.closing() => return Err(super::closed(Operation::Acquire)),
@@ -241,10 +260,13 @@ impl Contender {
         let hold = Hold::new(self.engine.clone(), self.spec.clone(), self.keeping, claim, grant, sent);
         if is_kept(&self.spec) && !self.engine.keeper.keep(&hold, sent) {
             hold.lose(Loss::Shutdown);
-            drop(Won(Some(hold)));
+            drop(Won::new(hold, grant.fence));
             return Err(super::closed(Operation::Acquire));
         }
-        Ok(Won(Some(hold)))
+        if is_cohort(&self.spec) {
+            self.engine.gate.passes(&hold, sent);
+        }
+        Ok(Won::new(hold, grant.fence))
     }
 
     /// Removes what the claim may have left in the store. What cannot be removed now, the janitor goes on with.
@@ -254,6 +276,14 @@ impl Contender {
         {
             self.claim = None;
         }
+    }
+}
+
+/// Our turn in the line: to contend, or in a cohort the lock itself.
+async fn turn(place: &Place<'_>, heir: Option<Heir<'_>>) -> Option<Turn> {
+    match heir {
+        Some(heir) => heir.turn().await,
+        None => place.turn().await.map(Turn::Contend),
     }
 }
 
@@ -296,7 +326,7 @@ fn is_kept(spec: &ClaimSpec) -> bool {
 
 /// Whether waiters of this sort stand behind each other within the process.
 fn is_gated(spec: &ClaimSpec) -> bool {
-    spec.mode == Mode::Exclusive && !spec.fair
+    spec.mode == Mode::Exclusive && (!spec.fair || is_cohort(spec))
 }
 
 /// Refuses what the store cannot do, before anything is sent.
@@ -307,6 +337,7 @@ fn fits(spec: &ClaimSpec, store: &Capabilities) -> Result<()> {
         Mode::Open if !store.latch => Some("latches"),
         _ if spec.fair && !store.fair => Some("a fair line"),
         _ if spec.life == Life::Detached && !store.detached => Some("tickets"),
+        _ if is_cohort(spec) && !store.cohort => Some("cohorts"),
         _ => None,
     };
     if let Some(what) = lacks {

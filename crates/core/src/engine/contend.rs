@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use super::{
-    Engine, closed,
+    Engine,
+    acquire::Won,
+    closed,
     time::{Clock, Instant},
 };
 use crate::{
@@ -63,6 +65,8 @@ impl Patience {
 pub(super) enum Contended {
     /// Won, by a request sent at this time.
     Won(Grant, Instant),
+    /// Somebody of this process handed the lock on.
+    Handed(Won),
     /// Not won within our patience.
     Busy(Busy),
     /// The caller went away.

@@ -2,20 +2,26 @@
 //!
 //! A thousand tasks that wait for one name are one waiter to the store; the others stand here, in the order they
 //! came. It is for exclusive claims outside the fair line: fair ones must each stand in the store's own line,
-//! and shared ones and permits can be granted side by side.
+//! and shared ones and permits can be granted side by side. Where a cohort has the name, its line is here even if
+//! nobody stands in it; how a lock is handed on along it is in `cohort.rs`.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::time::Instant;
-use crate::{backend::Busy, key::Key};
+use super::{
+    acquire::Won,
+    cohort::{self, Candidate},
+    hold::Hold,
+    time::Instant,
+};
+use crate::{backend::Busy, id::ClaimId, key::Key};
 
 /// The lines of one client.
 #[derive(Debug, Default)]
@@ -35,6 +41,10 @@ struct Line {
     heard: Instant,
     /// The store has not answered the head since: nobody may be told that somebody else holds the lock.
     silent: bool,
+    /// What a cohort of ours holds, until the store has it back.
+    cohort: Weak<Hold>,
+    /// Those who would take it over, first come first.
+    heirs: VecDeque<Candidate>,
 }
 
 /// A place in a line, from joining it to leaving it.
@@ -52,7 +62,13 @@ impl Gate {
             return None;
         }
         let lines = self.lines();
-        let line = lines.get(key).filter(|line| !line.silent)?;
+        let line = lines.get(key)?;
+        if let Some(hold) = line.passing() {
+            return Some(cohort::busy(&hold, line.standing));
+        }
+        if line.silent || line.standing == 0 {
+            return None;
+        }
         let mut busy = line.busy.clone();
         // The store counts the line's head at most; the rest of the line is known only here.
         busy.waiters = busy.waiters.max(line.standing);
@@ -61,14 +77,64 @@ impl Gate {
 
     /// Joins the line for this name.
     pub(crate) fn join(&self, key: &Key, busy: Busy, now: Instant) -> Place<'_> {
+        self.join_as(key, busy, now, None)
+    }
+
+    /// Joins the line for this name, in one act as a candidate too if a hold may be handed on to us.
+    pub(super) fn join_as(&self, key: &Key, busy: Busy, now: Instant, heir: Option<Candidate>) -> Place<'_> {
         let mut lines = self.lines();
-        let line = lines.entry(key.clone()).or_insert_with(|| {
-            self.count.fetch_add(1, Ordering::SeqCst);
-            let turn = Arc::new(Semaphore::new(1));
-            Line { turn, standing: 0, busy, heard: now, silent: false }
-        });
+        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy, now));
+        if line.standing == 0 {
+            line.heard = now;
+        }
         line.standing += 1;
+        line.heirs.extend(heir);
         Place { gate: self, key: key.clone(), turn: line.turn.clone() }
+    }
+
+    /// A cohort has the name from now on: whoever of us wants it waits here.
+    pub(super) fn passes(&self, hold: &Arc<Hold>, now: Instant) {
+        let mut lines = self.lines();
+        let line = lines.entry(hold.spec.key.clone()).or_insert_with(|| self.begin(Busy::default(), now));
+        line.cohort = Arc::downgrade(hold);
+    }
+
+    /// The store has it back, or never will: the head of the line may contend.
+    pub(super) fn passes_no_more(&self, hold: &Hold) {
+        let mut lines = self.lines();
+        if let Some(line) = lines.get_mut(&hold.spec.key)
+            && std::ptr::eq(line.cohort.as_ptr(), hold)
+        {
+            line.cohort = Weak::new();
+            // Its renewals and its release were answered, as far as those in line can know.
+            line.heard = hold.engine.clock.now();
+            self.tidy(&mut lines, &hold.spec.key);
+        }
+        drop(lines);
+        hold.told.notify_waiters();
+    }
+
+    /// The first who would take over this hold; it stands by no more.
+    pub(super) fn next_heir(&self, hold: &Hold) -> Option<oneshot::Sender<Won>> {
+        let mut lines = self.lines();
+        let heirs = &mut lines.get_mut(&hold.spec.key)?.heirs;
+        let first = heirs.iter().position(|candidate| candidate.fits(hold))?;
+        heirs.remove(first).map(|candidate| candidate.sender)
+    }
+
+    fn begin(&self, busy: Busy, now: Instant) -> Line {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        let (turn, cohort, heirs) = (Arc::new(Semaphore::new(1)), Weak::new(), VecDeque::new());
+        Line { turn, standing: 0, busy, heard: now, silent: false, cohort, heirs }
+    }
+
+    /// Removes a line nobody needs any more.
+    fn tidy(&self, lines: &mut HashMap<Key, Line>, key: &Key) {
+        let needless = |line: &Line| line.standing == 0 && line.cohort.strong_count() == 0;
+        if lines.get(key).is_some_and(needless) {
+            lines.remove(key);
+            self.count.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Key, Line>> {
@@ -97,6 +163,24 @@ impl Place<'_> {
     pub(crate) fn heard(&self, now: Instant) -> Instant {
         self.gate.lines().get(&self.key).map_or(now, |line| line.heard)
     }
+
+    /// The hold that a cohort of ours has, and has not lost.
+    pub(super) fn passing(&self) -> Option<Arc<Hold>> {
+        self.gate.lines().get(&self.key).and_then(Line::passing)
+    }
+
+    /// Stands by no more.
+    pub(super) fn stand_down(&self, id: ClaimId) {
+        if let Some(line) = self.gate.lines().get_mut(&self.key) {
+            line.heirs.retain(|candidate| candidate.spec.id != id);
+        }
+    }
+}
+
+impl Line {
+    fn passing(&self) -> Option<Arc<Hold>> {
+        self.cohort.upgrade().filter(|hold| hold.loss().is_none())
+    }
 }
 
 impl Drop for Place<'_> {
@@ -104,9 +188,6 @@ impl Drop for Place<'_> {
         let mut lines = self.gate.lines();
         let Some(line) = lines.get_mut(&self.key) else { return };
         line.standing -= 1;
-        if line.standing == 0 {
-            lines.remove(&self.key);
-            self.gate.count.fetch_sub(1, Ordering::SeqCst);
-        }
+        self.gate.tidy(&mut lines, &self.key);
     }
 }

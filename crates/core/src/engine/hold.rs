@@ -39,16 +39,17 @@ pub enum State {
 pub(crate) struct Hold {
     pub(crate) engine: Arc<Engine>,
     pub(crate) spec: Arc<ClaimSpec>,
+    /// The first of those it was granted; a guard that was handed the lock has a later one.
     pub(crate) fence: u64,
-    renews: bool,
+    pub(super) renews: bool,
     /// No renewal may reach beyond this.
     limit: Option<Instant>,
     /// Until when we may believe, in nanoseconds of the boot clock. Only grows.
     deadline: AtomicU64,
     doubt: AtomicBool,
     loss: OnceLock<Loss>,
-    /// Rings when the deadline moves and when the lock is lost.
-    told: Notify,
+    /// Rings when the deadline moves, when the lock is lost, and when a cohort has given it back.
+    pub(super) told: Notify,
     holds: Mutex<Holds>,
     /// The claim, until it is withdrawn. One task at a time speaks through it.
     pub(super) claim: tokio::sync::Mutex<Option<Box<dyn Claim>>>,

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
+    cohort,
     hold::Hold,
     keep,
     time::{Clock, Instant},
@@ -15,8 +16,11 @@ use crate::{
     error::{Error, ErrorKind, Operation, Result, Retry},
 };
 
-/// Leaves, and tells how that went. Dropping the future changes nothing: the janitor goes on with it.
-pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode) -> Result<()> {
+/// Leaves what was held under this fence, and tells how that went. Dropping the future changes nothing: the janitor goes on with it.
+pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode, fence: u64) -> Result<()> {
+    if cohort::hand_on(hold, fence) {
+        return Ok(());
+    }
     let left = exit(hold, mode);
     let finished = if left.total() > 0 {
         hold.engine.carry_on(write_count(hold.clone())).await
@@ -29,7 +33,10 @@ pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode) -> Result<()> {
 }
 
 /// Leaves without waiting for the store: what dropping a guard does.
-pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode) {
+pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode, fence: u64) {
+    if cohort::hand_on(hold, fence) {
+        return;
+    }
     let left = exit(hold, mode);
     if left.total() == 0 && withdraw_now(hold).is_some() {
         return;
@@ -88,6 +95,9 @@ fn withdraw_now(hold: &Hold) -> Option<Result<()>> {
 
 /// What to tell whoever let go; what could not be told to the store, the janitor goes on with.
 fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Result<()> {
+    if cohort::is_cohort(&hold.spec) {
+        hold.engine.gate.passes_no_more(hold);
+    }
     match answer {
         Ok(Release::Released) => hold.check(Operation::Release),
         Ok(Release::Gone(broken)) => {

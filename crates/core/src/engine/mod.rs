@@ -3,9 +3,10 @@
 //! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
 //! how a lock is given back, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
-//! for all, [`time`] is all time.
+//! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`time`] is all time.
 
 pub(crate) mod acquire;
+mod cohort;
 mod contend;
 mod gate;
 pub(crate) mod hold;
@@ -14,6 +15,7 @@ mod keep;
 pub(crate) mod leave;
 mod presence;
 mod tally;
+pub(crate) mod throttle;
 pub mod time;
 
 use std::{
@@ -45,6 +47,8 @@ pub(crate) struct Engine {
     pub(crate) ids: ClaimIds,
     runtime: Handle,
     gate: Gate,
+    /// The same for rate limiters: who waits for a limiter of a name does not wait for a lock of that name.
+    limits: Gate,
     keeper: Arc<Keeper>,
     janitor: Janitor,
     /// Claims that wait, and first tries that are not answered yet.
@@ -71,6 +75,7 @@ impl Engine {
             ids,
             runtime,
             gate,
+            limits: Gate::default(),
             keeper,
             janitor,
             waiting,

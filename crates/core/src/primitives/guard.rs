@@ -28,12 +28,13 @@ use crate::{
 pub struct Guard {
     hold: Arc<Hold>,
     mode: Mode,
+    fence: u64,
     live: bool,
 }
 
 impl Guard {
-    pub(crate) fn new(hold: Arc<Hold>, mode: Mode) -> Self {
-        Self { hold, mode, live: true }
+    pub(crate) fn new((hold, fence): (Arc<Hold>, u64), mode: Mode) -> Self {
+        Self { hold, mode, fence, live: true }
     }
 
     /// The name of the lock.
@@ -44,10 +45,11 @@ impl Guard {
     /// Greater than the fence of every earlier holder of this name, across release, expiry, forced release and
     /// restart; how surely, [`guarantee`](Self::guarantee) says.
     pub fn fence(&self) -> u64 {
-        self.hold.fence
+        self.fence
     }
 
-    /// Identity of this acquisition: what an operator names to break it.
+    /// Identity of this acquisition: what an operator names to break it. Those of one [cohort](crate::Lock::cohort)
+    /// share it.
     pub fn id(&self) -> ClaimId {
         self.hold.spec.id
     }
@@ -140,7 +142,7 @@ impl Guard {
     /// Dropping the future changes nothing: the release goes on in the background.
     pub async fn release(mut self) -> Result<()> {
         self.live = false;
-        leave::leave(&self.hold, self.mode).await
+        leave::leave(&self.hold, self.mode, self.fence).await
     }
 
     pub(super) fn hold(&self) -> &Arc<Hold> {
@@ -161,7 +163,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.live {
-            leave::in_background(&self.hold, self.mode);
+            leave::in_background(&self.hold, self.mode, self.fence);
         }
     }
 }

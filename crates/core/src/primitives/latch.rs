@@ -97,7 +97,8 @@ impl Latch {
             Acquired::Busy(_) => Ok(false),
             Acquired::Held(won) => {
                 // Nothing is held; this removes what waiting may have left behind.
-                drop(leave::leave(&won.take(), Mode::Open).await);
+                let (hold, fence) = won.take();
+                drop(leave::leave(&hold, Mode::Open, fence).await);
                 Ok(true)
             }
         }

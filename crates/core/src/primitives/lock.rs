@@ -110,6 +110,44 @@ impl Lock {
         self
     }
 
+    /// Lets a released lock pass to the next who waits for it within this client, without asking the store: so many
+    /// hold it one after the other, `members` at most, and only then has the store to be asked again. It is for a name
+    /// that many tasks of one process want at once: of a cohort of 64, one acquisition in 64 costs a request.
+    ///
+    /// Every guard has a fence of its own, since the store reserves as many as the cohort has members. The lock is
+    /// passed on while at least half of its lease is left; whoever has it is told of its loss. Those who ask for it
+    /// with another lease, label or size are no part of the cohort. It goes together with neither [`fair`](Self::fair),
+    /// [`max_hold`](Self::max_hold), an [`Owner`] nor a [`ticket`](Self::ticket), and only with exclusive locks.
+    ///
+    /// What it costs: others wait longer. Each client stands in the store's line as one (where the store has a line),
+    /// and whoever stands there is next once the members are through; those who ask for neither a cohort nor fairness
+    /// let that line pass. So ask for a cohort everywhere, or be ready to wait longer. To operators the cohort is one acquisition
+    /// with one [`id`](Guard::id): they see that, and a fence of its block, not who of the cohort has it; breaking it
+    /// tells whoever does.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), leasehold_core::Error> {
+    /// # use std::collections::BTreeSet;
+    /// # use leasehold_core::{Client, backend::Memory};
+    /// # let locks = Client::new(Memory::new());
+    /// let counter = locks.lock("counter").cohort(64);
+    /// let mut tasks = tokio::task::JoinSet::new();
+    /// for _ in 0..1000 {
+    ///     let counter = counter.clone();
+    ///     tasks.spawn(async move {
+    ///         let guard = counter.acquire().await?;
+    ///         Ok::<_, leasehold_core::Error>(guard.fence())
+    ///     });
+    /// }
+    /// let fences: BTreeSet<u64> = tasks.join_all().await.into_iter().collect::<Result<_, _>>()?;
+    /// assert_eq!(fences.len(), 1000, "every guard has a fence of its own");
+    /// # Ok(()) }
+    /// ```
+    pub fn cohort(mut self, members: u32) -> Self {
+        self.options.cohort = members;
+        self
+    }
+
     /// Shares its fence with other programs that use the same lock, where the store knows such: on Redis, with
     /// Redisson's `RFencedLock`. Elsewhere it changes nothing; every guard has a fence.
     pub fn fenced(self) -> Self {
@@ -229,8 +267,8 @@ impl Lock {
         let (mode, ttl) = (order.spec.mode, order.spec.ttl);
         match acquire(self.client.engine(), order).await.map_err(|error| self.failed(error))? {
             Acquired::Held(won) => {
-                let hold = won.take();
-                Ok(Ticket::new(hold.spec.key.name(), hold.spec.id, mode, hold.fence, ttl))
+                let (hold, fence) = won.take();
+                Ok(Ticket::new(hold.spec.key.name(), hold.spec.id, mode, fence, ttl))
             }
             Acquired::Busy(busy) => Err(Error::from_busy(Operation::Acquire, busy).about(self.name())),
         }
@@ -270,10 +308,26 @@ impl Lock {
         let mode = self.mode.check()?;
         let (ttl, keeping) = self.options.lease()?;
         let label = self.options.label()?;
+        let fences = self.fences(mode, life)?;
         let patience = self.options.patience(&engine.clock, otherwise)?;
-        let (id, who, fair) = (engine.ids.next(), engine.who.clone(), self.options.fair);
-        let spec = Arc::new(ClaimSpec { id, key, mode, shape: self.shape, ttl, fair, life, who, label });
+        // A cohort stands in the store's line as one: only so is it sure that others get their turn.
+        let fair = self.options.fair || (fences > 1 && engine.backend.info().capabilities.fair);
+        let (id, who, shape) = (engine.ids.next(), engine.who.clone(), self.shape);
+        let spec = Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label, fences });
         Ok(Order { spec, keeping, patience })
+    }
+
+    fn fences(&self, mode: Mode, life: Life) -> Result<u64> {
+        let fences = self.options.fences()?;
+        let stranger = match (mode, life) {
+            _ if fences == 1 => return Ok(fences),
+            (Mode::Exclusive, Life::Session) if self.owner.is_none() => return Ok(fences),
+            (_, Life::Detached) => "a ticket",
+            (Mode::Exclusive, _) => "an owner",
+            _ => "a lock that is shared",
+        };
+        let message = format!("{stranger} cannot be part of a cohort; ask for one or the other");
+        Err(Error::config(Operation::Acquire, message))
     }
 
     /// Stands in for [`wait`](Self::wait) where several locks share one limit.

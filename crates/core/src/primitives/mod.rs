@@ -5,6 +5,7 @@ mod latch;
 mod lock;
 mod options;
 mod owner;
+mod rate_limiter;
 mod rwlock;
 mod semaphore;
 mod set;
@@ -16,6 +17,7 @@ pub use self::{
     latch::Latch,
     lock::{Lock, Outcome},
     owner::Owner,
+    rate_limiter::RateLimiter,
     rwlock::RwLock,
     semaphore::Semaphore,
     set::{LockSet, SetGuard},

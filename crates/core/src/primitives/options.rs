@@ -14,6 +14,9 @@ pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
 /// The shortest `max_hold`.
 const MIN_MAX_HOLD: Duration = Duration::from_millis(100);
 
+/// The largest cohort: a store whose fences follow a clock must not be made to give them out faster than that runs.
+const MAX_COHORT: u32 = 64;
+
 /// Longest label, in bytes.
 const MAX_LABEL: usize = 512;
 
@@ -25,12 +28,22 @@ pub(crate) struct Options {
     pub(crate) max_hold: Option<Span>,
     pub(crate) renews: bool,
     pub(crate) fair: bool,
+    /// How many of this process may hold the lock one after the other before the store has it back.
+    pub(crate) cohort: u32,
     pub(crate) label: Option<Arc<str>>,
 }
 
 impl Options {
     pub(crate) fn with_ttl(ttl: Duration) -> Self {
-        Self { wait: None, ttl: ttl.into(), max_hold: None, renews: true, fair: false, label: None }
+        Self {
+            wait: None,
+            ttl: ttl.into(),
+            max_hold: None,
+            renews: true,
+            fair: false,
+            cohort: 1,
+            label: None,
+        }
     }
 
     /// How long to stand in line from now: as asked, or else as the kind of acquisition has it.
@@ -52,6 +65,28 @@ impl Options {
         }
         let keeping = Keeping { renews: self.renews, max_hold };
         Ok((max_hold.map_or(ttl, |max_hold| ttl.min(max_hold)), keeping))
+    }
+
+    /// The fences to reserve: one for each of the cohort.
+    pub(crate) fn fences(&self) -> Result<u64> {
+        let cohort = self.cohort;
+        let message = match cohort {
+            1 => return Ok(1),
+            2..=MAX_COHORT if self.fair => {
+                "a cohort goes before those who came earlier elsewhere; take fair or cohort"
+            }
+            2..=MAX_COHORT if self.max_hold.is_some() => {
+                "a cohort has one lease for all; it takes no max_hold"
+            }
+            2..=MAX_COHORT => return Ok(cohort.into()),
+            _ => {
+                return Err(Error::config(
+                    Operation::Acquire,
+                    format!("a cohort of {cohort}; 1 to {MAX_COHORT} are possible"),
+                ));
+            }
+        };
+        Err(Error::config(Operation::Acquire, message))
     }
 
     pub(crate) fn label(&self) -> Result<Option<Arc<str>>> {

@@ -112,7 +112,7 @@ impl Owner {
 
 /// The guard exists before the store is told, so that leaving is sure whatever happens on the way.
 async fn reenter(hold: &Arc<Hold>, mode: Mode) -> Result<Guard> {
-    let guard = Guard::new(hold.clone(), mode);
+    let guard = Guard::new((hold.clone(), hold.fence), mode);
     let entered = async {
         hold.check(Operation::Reenter)?;
         leave::recount(hold).await

@@ -55,6 +55,7 @@ impl Model {
                 None => Said::Lost(self.breakage(renew.id)),
             },
             Step::Recount { id, holds } => self.recount(*id, *holds, asked),
+            Step::Raise { id, fence } => self.raise(*id, *fence, asked),
             Step::Release { id, barrier } => self.release(*id, *barrier, asked),
             Step::Break { id, broken } => {
                 let Some(until) = self.hold(*id).map(|fact| fact.until) else { return Said::NotHeld };
@@ -178,6 +179,16 @@ impl Model {
             *mode = Mode::Shared;
         }
         Said::Renewed(Duration::from_micros(fact.until - asked.now.0))
+    }
+
+    fn raise(&mut self, id: ClaimId, raised: u64, asked: Asked<'_>) -> Said {
+        let lost = Said::Lost(self.breakage(id));
+        let Some(fact) = self.hold(id) else { return lost };
+        let What::Holds { fence, .. } = &mut fact.what else { return lost };
+        *fence = raised.max(*fence);
+        let left = Duration::from_micros(fact.until - asked.now.0);
+        self.fence = self.fence.max(raised);
+        Said::Renewed(left)
     }
 
     fn release(&mut self, id: ClaimId, barrier: bool, asked: Asked<'_>) -> Said {

@@ -147,7 +147,8 @@ fn act(theme: Theme, cast: &[Arc<ClaimSpec>], mut draw: Draw) -> Act {
         0..=13 => Step::Attempt { spec: spec.clone(), waiting: choice < 12 },
         14..=18 if matches!(theme, Theme::Latch) => latch(&mut draw),
         14..=15 => renew(spec, draw.of(&[secs(30), secs(5), spec.ttl])),
-        16..=18 => {
+        16 => Step::Raise { id: spec.id, fence: draw.of(&[0, 3, 50, 1000]) },
+        17..=18 => {
             let (exclusive, shared) = draw.of(&[(0, 1), (2, 0), (1, 1), (0, 2)]);
             recount(spec, exclusive, shared)
         }

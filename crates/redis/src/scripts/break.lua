@@ -2,6 +2,7 @@
 --
 -- ARGV: id, verb, permits, mark. Answers 1, or 0 if it does not hold the name.
 local id, verb, permits, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+insist_on_all()
 if not remove(verb, id, permits) then
   return 0
 end

@@ -2,15 +2,18 @@
 -- less, so that fences grow though the clock is set back or the last one is lost. The last one is kept for `keep` ms.
 -- This is the first write of every acquire, and one that a full server refuses: then nothing has happened.
 -- Numbers stay text where they can: turning them to and fro costs as much as a command.
+-- So many `more` after it are reserved along with it; the last of them is what is kept, and comes second.
 local fences = 'leasehold_fence:' .. tag
-local function next_fence(keep, floor)
+local function next_fence(keep, floor, more)
   local time = redis.call('time')
   local fence = time[1] .. string.format('%06d', time[2])
-  local before = redis.call('set', fences, fence, 'PX', keep, 'GET')
+  local last = more and string.format('%.0f', fence + more) or fence
+  local before = redis.call('set', fences, last, 'PX', keep, 'GET')
   before = math.max(before and tonumber(before) or 0, floor)
   if before >= tonumber(fence) then
     fence = string.format('%.0f', before + 1)
-    redis.call('set', fences, fence, 'PX', keep)
+    last = more and string.format('%.0f', before + 1 + more) or fence
+    redis.call('set', fences, last, 'PX', keep)
   end
-  return fence
+  return fence, last
 end

@@ -3,6 +3,9 @@
 -- ARGV: step ('read', 'arm', 'count'), number or id, verb. Answers the count after it, or {'other', kind, number}.
 local step, argument, verb = ARGV[1], ARGV[2], ARGV[3]
 local marker, channel = 'leasehold_latch:' .. tag, 'redisson_countdownlatch__channel__{' .. name .. '}'
+if step ~= 'read' then
+  insist_on_all()
+end
 local kind, count = kind_of()
 if kind == 'none' or kind == 'idle' then
   if step == 'arm' and tonumber(argument) > 0 then
@@ -11,7 +14,7 @@ if kind == 'none' or kind == 'idle' then
     end
     redis.call('set', name, argument)
     redis.call('set', marker, 1, 'PX', 604800000)
-    redis.call(verb, channel, '1')
+    tell(verb, channel, '1')
     return tonumber(argument)
   end
   return 0
@@ -26,7 +29,7 @@ if step == 'count' then
       redis.call('del', name, marker)
     end
     if count == 0 then
-      redis.call(verb, channel, '0')
+      tell(verb, channel, '0')
     end
   end
 end

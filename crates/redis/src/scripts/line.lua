@@ -5,6 +5,25 @@ local queue, scores, places =
   'redisson_lock_queue:' .. tag, 'redisson_lock_timeout:' .. tag, 'leasehold_line:' .. tag
 local WAIT, PLACE = 300000, 15000
 
+-- Takes somebody out of the line and moves up those behind; says whether it stood there.
+local function leave(id)
+  redis.call('zrem', places, id)
+  local place = redis.call('lpos', queue, id)
+  local scored = redis.call('zrem', scores, id)
+  if not place then
+    return scored == 1
+  end
+  for _, other in ipairs(redis.call('lrange', queue, place + 1, -1)) do
+    local score = redis.call('zscore', scores, other)
+    if score then
+      -- Never into the past, whatever wait the others came with.
+      redis.call('zadd', scores, math.max(score - WAIT, math.min(score, now + 2 * PLACE)), other)
+    end
+  end
+  redis.call('lrem', queue, 0, id)
+  return true
+end
+
 -- Drops those at the head whose place is over, and says who is the head then.
 local function sweep()
   local head = redis.call('lindex', queue, 0)
@@ -13,9 +32,14 @@ local function sweep()
     if score and tonumber(score) > now and (not place or tonumber(place) > now) then
       return head
     end
-    redis.call('lpop', queue)
-    redis.call('zrem', scores, head)
-    redis.call('zrem', places, head)
+    if score and tonumber(score) > now then
+      -- It died before its time: those behind no longer wait for it.
+      leave(head)
+    else
+      redis.call('lpop', queue)
+      redis.call('zrem', scores, head)
+      redis.call('zrem', places, head)
+    end
     head = redis.call('lindex', queue, 0)
   end
   return nil
@@ -44,23 +68,4 @@ local function stand(id, left)
   redis.call('pexpire', scores, keep + 1000)
   redis.call('pexpire', places, keep + 1000)
   return place + 1
-end
-
--- Takes somebody out of the line and moves up those behind; says whether it stood there.
-local function leave(id)
-  redis.call('zrem', places, id)
-  local place = redis.call('lpos', queue, id)
-  local scored = redis.call('zrem', scores, id)
-  if not place then
-    return scored == 1
-  end
-  for _, other in ipairs(redis.call('lrange', queue, place + 1, -1)) do
-    local score = redis.call('zscore', scores, other)
-    if score then
-      -- Never into the past, whatever wait the others came with.
-      redis.call('zadd', scores, math.max(score - WAIT, math.min(score, now + 2 * PLACE)), other)
-    end
-  end
-  redis.call('lrem', queue, 0, id)
-  return true
 end

@@ -1,19 +1,20 @@
 -- Acquires exclusively. One round trip and five commands when nobody is there; everything else is in lock_busy.lua.
 --
 -- ARGV: id, lease (ms), how long to keep the fence (ms), shape, line ('' not fair, 'try' fair without standing,
--- 'stand'), told (1 if it is noted as waiting), label
+-- 'stand'), told (1 if it is noted as waiting), label, and for a cohort how many fences more to reserve
 -- Answers the fence; or {'held', fence, left} to a repeated attempt; or what stands in the way.
 local id, lease, keep, shape, line, told, label = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local more = ARGV[8] and tonumber(ARGV[8])
 local queue, late = 'redisson_lock_queue:' .. tag, 'leasehold_late:' .. tag
 
 local function win()
-  local fence
+  local fence, last
   if shape == 'fenced' then
     local tokens = 'redisson_lock_token:' .. tag
-    fence = next_fence(keep, tonumber(redis.call('get', tokens) or 0) or 0)
-    redis.call('set', tokens, fence)
+    fence, last = next_fence(keep, tonumber(redis.call('get', tokens) or 0) or 0, more)
+    redis.call('set', tokens, last)
   else
-    fence = next_fence(keep, 0)
+    fence = next_fence(keep, 0, more)
   end
   if shape == 'plain' then
     redis.call('set', name, id, 'PX', lease)

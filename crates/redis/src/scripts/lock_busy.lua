@@ -15,8 +15,10 @@ elseif kind == 'lock' or kind == 'write' then
   own = not plain and redis.call('hexists', name, kind == 'write' and id .. ':write' or id) == 1
 end
 if own then
-  -- Nobody was granted anything since: the fence of the name is still this one's.
-  return { 'held', redis.call('get', fences) or '0', redis.call('pttl', name) }
+  -- Nobody was granted anything since: the fence of the name is still this one's, the last of those it reserved.
+  local last = redis.call('get', fences) or '0'
+  local fence = more and string.format('%.0f', math.max(last - more, 0)) or last
+  return { 'held', fence, redis.call('pttl', name) }
 end
 local is_lock = kind == 'lock' or kind == 'read' or kind == 'write'
 if kind ~= 'none' and not (is_lock and not plain) and not (kind == 'plain' and plain) then
@@ -31,4 +33,8 @@ if kind == 'none' and (not head or head == id and line ~= '') then
 end
 local left = kind == 'none' and PLACE or redis.call('pttl', name)
 local place = line == 'stand' and stand(id, left) or 0
+if kind == 'none' then
+  -- Whoever is first is about to take it, or is dead; nobody will tell, so look again soon.
+  left = math.min(PLACE, 250 * math.max(place, 1))
+end
 return busy(id, place, left, kind, number)

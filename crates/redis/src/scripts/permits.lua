@@ -8,7 +8,8 @@ local take, bulk = permits_in(permits)
 local late, holds, marker = 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag, 'leasehold_permits:' .. tag
 local KEEP = 604800000
 
-if redis.call('exists', late) == 1 and redis.call('hexists', late, id) == 1 then
+-- Together with what is never there: see insist_on_all.
+if redis.call('exists', late, NEVER) == 1 and redis.call('hexists', late, id) == 1 then
   return { 'withdrawn' }
 end
 
@@ -45,8 +46,10 @@ local function win(free)
   return tonumber(fence)
 end
 
-local kind, number = kind_of()
-if kind == 'counter' and number == of then
+local kind, number, counts = kind_of()
+if counts then
+  return { 'other', kind, number }
+elseif kind == 'counter' and number == of then
   -- Nobody marked it: it is what Redisson's trySetPermits leaves.
   kind = 'semaphore'
 elseif kind == 'idle' and number ~= of then
@@ -75,7 +78,7 @@ if (not free or free >= take) and (not head or head == id and line ~= '') then
   local fence = win(free)
   local next = sweep()
   if next then
-    redis.call(verb, 'redisson_lock__channel:' .. tag .. ':' .. next, '0')
+    tell(verb, 'redisson_lock__channel:' .. tag .. ':' .. next, '0')
   end
   return fence
 end

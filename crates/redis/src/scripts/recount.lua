@@ -3,6 +3,7 @@
 --
 -- ARGV: id, verb, exclusive holds, shared holds. Answers what is left (ms), or {'gone', mark}.
 local id, verb, exclusive, shared = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+insist_on_all()
 local mark = { 'gone', redis.call('hget', 'leasehold_broken:' .. tag, id) }
 local type = redis.call('type', name).ok
 if type == 'string' then
@@ -65,8 +66,10 @@ else
   write_readers()
   if own[2] or not own[3] then
     -- Redisson is silent when a writer becomes a reader, and its readers wait on; a message is allowed and wakes them.
+    -- `1` those who sleep, `0` one who is about to.
     keep_fence()
-    redis.call(verb, 'redisson_rwlock:' .. tag, '1')
+    tell(verb, 'redisson_rwlock:' .. tag, '1')
+    tell(verb, 'redisson_rwlock:' .. tag, '0')
   end
 end
 return left

@@ -24,22 +24,47 @@ local function remove_reader(verb, id)
       left = math.max(left, reader_left(fields[at], fields[at + 1]))
     end
   end
-  local message = wrote and '1' or '0'
   if left <= 0 and (mode == 'read' or wrote) then
     redis.call('del', name, holds)
-    wake(verb, rw_channel, message)
+    if wrote and not sweep() then
+      -- To Redisson `1` wakes all who sleep, and passes by one that has tried for the last time and does not sleep yet;
+      -- the `0` after it waits for that one.
+      tell(verb, rw_channel, '1')
+    end
+    wake(verb, rw_channel, '0')
   elseif wrote then
     redis.call('hset', name, 'mode', 'read')
     redis.call('pexpire', name, left)
-    redis.call(verb, rw_channel, message)
+    tell(verb, rw_channel, '1')
+    tell(verb, rw_channel, '0')
   elseif left > 0 and mode == 'read' then
     redis.call('pexpire', name, left)
   end
   return true
 end
 
+-- Gives back what is held of a semaphore that only counts; nothing if it is not one.
+local function remove_counted(verb, id, take)
+  local member = string.format('%.0f %s', take, id)
+  local score = redis.call('zscore', counting, member)
+  if not score then
+    return nil
+  end
+  redis.call('zrem', counting, member)
+  redis.call('hdel', holds, id)
+  local free = redis.call('incrby', name, string.format('%.0f', take))
+  if free > 0 then
+    tell(verb, 'redisson_sc:' .. tag, free)
+  end
+  return tonumber(score) > now
+end
+
 local function remove_permits(verb, id, permits)
   local take, bulk = permits_in(permits)
+  local counted = remove_counted(verb, id, take)
+  if counted ~= nil then
+    return counted
+  end
   local removed, living = 0, 0
   if bulk and redis.call('zrem', bulks, bulk .. ' ' .. id) == 1 then
     removed, living = take, take

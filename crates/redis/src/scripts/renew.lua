@@ -15,11 +15,17 @@ local function lengthen(key, lease)
   return left
 end
 
+-- What lies beside the lock may be on another server already, if the slot is being moved: the lock is what counts.
 local function keep(name, tag, lease)
   local left = lengthen(name, lease)
-  lengthen('leasehold_fence:' .. tag, lease + 86400000)
-  lengthen('leasehold_holds:' .. tag, lease)
+  pcall(lengthen, 'leasehold_fence:' .. tag, lease + 86400000)
+  pcall(lengthen, 'leasehold_holds:' .. tag, lease)
   return left
+end
+
+-- As in name.lua: where a lock is more than one key, a part of it says nothing.
+local function insist_on_all(name, tag)
+  redis.call('exists', name, 'leasehold_never:' .. tag)
 end
 
 local function renew_permits(name, tag, id, lease, permits)
@@ -31,6 +37,10 @@ local function renew_permits(name, tag, id, lease, permits)
     for at = 1, #permits, 16 do
       members[#members + 1] = string.sub(permits, at, at + 15)
     end
+  end
+  local counted = (bulk or tostring(#permits / 16)) .. ' ' .. id
+  if redis.call('zscore', 'leasehold_counting:' .. tag, counted) then
+    expiries, members = 'leasehold_counting:' .. tag, { counted }
   end
   local left = lease
   for _, member in ipairs(members) do
@@ -57,6 +67,7 @@ end
 local function renew(name, id, lease, permits)
   local tag = string.find(name, '{', 1, true) and name or '{' .. name .. '}'
   if permits ~= '' then
+    insist_on_all(name, tag)
     return renew_permits(name, tag, id, lease, permits)
   end
   if redis.call('type', name).ok == 'string' then
@@ -65,6 +76,7 @@ local function renew(name, id, lease, permits)
   local own = redis.call('hmget', name, id, id .. ':write', 'mode')
   local reads = own[3] and tonumber(own[1])
   if reads then
+    insist_on_all(name, tag)
     local alive = false
     for hold = 1, reads do
       local key = tag .. ':' .. id .. ':rwlock_timeout:' .. hold
@@ -91,7 +103,11 @@ for at, name in ipairs(KEYS) do
     local tag = string.find(name, '{', 1, true) and name or '{' .. name .. '}'
     answers[at] = { 'gone', redis.call('hget', 'leasehold_broken:' .. tag, id) }
   else
-    answers[at] = { 'error', type(left) == 'table' and (left.err or '') or tostring(left) }
+    local why = type(left) == 'table' and (left.err or '') or tostring(left)
+    -- A replica writes nothing at all: the whole request belongs elsewhere.
+    local refusal = string.match(why, 'READONLY.*')
+    if refusal then return redis.error_reply(refusal) end
+    answers[at] = { 'error', why }
   end
 end
 return answers

@@ -24,7 +24,7 @@ if (kind == 'none' or kind == 'read') and (not head or head == id and line ~= ''
     -- Whoever is next in line may be a reader, too.
     local next = sweep()
     if next then
-      redis.call(verb, 'redisson_lock__channel:' .. tag .. ':' .. next, '0')
+      tell(verb, 'redisson_lock__channel:' .. tag .. ':' .. next, '0')
     end
     return fence
   end
@@ -32,4 +32,8 @@ if (kind == 'none' or kind == 'read') and (not head or head == id and line ~= ''
 end
 local left = kind == 'none' and PLACE or redis.call('pttl', name)
 local place = line == 'stand' and stand(id, left) or 0
+if kind == 'none' then
+  -- Whoever is first is about to take it, or is dead; nobody will tell, so look again soon.
+  left = math.min(PLACE, 250 * math.max(place, 1))
+end
 return busy(id, place, left, kind, number)

@@ -4,6 +4,8 @@ local FOREVER = 922337203685477
 -- Acquisitions of more permits than anybody wants to see as an entry each: one member for all of them, '<take> <id>'.
 -- Redisson does not know these; it sees that the permits are not there, and only we give them back when a lease ends.
 local bulks = 'leasehold_bulk:' .. tag
+-- What we hold of a semaphore that only counts, in the same form; see count.lua.
+local counting = 'leasehold_counting:' .. tag
 
 -- How many permits an argument stands for: sixteen bytes each, or 'bulk:<take>'.
 local function permits_in(permits)
@@ -11,13 +13,18 @@ local function permits_in(permits)
   return bulk and tonumber(bulk) or #permits / 16, bulk
 end
 
--- How many permits are out.
-local function out()
-  local count = redis.call('zcard', expiries)
-  for _, member in ipairs(redis.call('zrange', bulks, 0, -1)) do
+-- How many permits the members '<take> <id>' under a key stand for.
+local function taken_in(key)
+  local count = 0
+  for _, member in ipairs(redis.call('zrange', key, 0, -1)) do
     count = count + (tonumber(string.match(member, '^%d+')) or 0)
   end
   return count
+end
+
+-- How many permits are out.
+local function out()
+  return redis.call('zcard', expiries) + taken_in(bulks)
 end
 
 -- What is left of a reader's lease: the longest of its timeout keys. The field alone does not say that it lives.
@@ -76,6 +83,10 @@ local function permit_rows()
       rows[#rows + 1] = { permits[at], '1', left, '' }
     end
   end
+  local living = redis.call('zrangebyscore', counting, '(' .. now, '+inf', 'withscores', 'limit', 0, 256)
+  for at = 1, #living, 2 do
+    rows[#rows + 1] = { living[at], '1', living[at + 1] - now, '' }
+  end
   local notes = redis.call('hgetall', 'leasehold_holds:' .. tag)
   for at = 1, #notes, 2 do
     rows[#rows + 1] = { notes[at], '0', 0, notes[at + 1] }
@@ -83,7 +94,7 @@ local function permit_rows()
   return rows
 end
 
--- The kind of what is under the name, and a number that belongs to it.
+-- The kind of what is under the name, a number that belongs to it, and whether it is a semaphore that only counts.
 local function kind_of()
   local type = redis.call('type', name).ok
   if type == 'none' then
@@ -105,6 +116,8 @@ local function kind_of()
       return 'idle', number
     end
     return 'semaphore', number + out()
+  elseif number and redis.call('exists', counting) == 1 then
+    return 'semaphore', number + taken_in(counting), true
   elseif number and redis.call('exists', 'leasehold_latch:' .. tag) == 1 then
     return 'latch', number
   elseif number and redis.call('pttl', name) == -1 then

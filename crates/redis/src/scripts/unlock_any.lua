@@ -1,10 +1,6 @@
 local permits, barrier, told = ARGV[4], tonumber(ARGV[5]), ARGV[7]
-local found = shape == 'freed'
-if found then
-  wake(verb, lock_channel, '0')
-else
-  found = remove(verb, id, permits)
-end
+insist_on_all()
+local found = remove(verb, id, permits)
 if told == '1' then
   redis.call('hdel', 'leasehold_waits:' .. tag, id)
 end

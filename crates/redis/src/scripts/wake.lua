@@ -2,8 +2,8 @@
 local function wake(verb, channel, message)
   local head = sweep()
   if head then
-    redis.call(verb, 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
+    tell(verb, 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
   else
-    redis.call(verb, channel, message)
+    tell(verb, channel, message)
   end
 end

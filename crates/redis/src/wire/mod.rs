@@ -10,6 +10,9 @@
 //!
 //! Requests arrive in the order they were made by one task, those nobody waits for included: a request overtakes the
 //! queue only when there is none.
+//!
+//! A wire may ask for confirmation by replicas: then every write ends with one `WAIT`, which stalls whatever comes after
+//! it on the same connection. Such a wire is a second one to the same server, for what needs it.
 
 mod dial;
 
@@ -30,8 +33,8 @@ use redis::{Cmd, Pipeline, RedisError, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use self::dial::Line;
-pub(crate) use self::dial::{Dialer, Pause};
-use crate::{error::Fault, scripts::Script};
+pub(crate) use self::dial::{Dialer, Find, Pause, Whereabouts, chance};
+use crate::{config::Address, error::Fault, scripts::Script};
 
 /// The most requests in one write.
 const BATCH: usize = 512;
@@ -51,6 +54,14 @@ struct Traffic {
     /// The connection, while there is one.
     line: Mutex<Option<Line>>,
     patience: Duration,
+    confirmation: Option<Confirmation>,
+}
+
+/// By how many replicas, and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Confirmation {
+    pub(crate) replicas: u32,
+    pub(crate) timeout: Duration,
 }
 
 /// A request under way that is not in the queue.
@@ -63,16 +74,22 @@ impl Drop for Direct<'_> {
 }
 
 enum Order {
-    Send { command: Cmd, answer: Option<oneshot::Sender<Result<Value, Fault>>> },
+    Send {
+        command: Cmd,
+        /// Said right before it, and not answered to anybody: a server that is being given a slot asks for that.
+        before: Option<Cmd>,
+        answer: Answer,
+    },
     Close,
 }
 
 impl Wire {
     /// Starts the writing task on the current runtime. The connection is made when there is something to send.
-    pub(crate) fn start(dialer: Dialer) -> Self {
+    pub(crate) fn start(dialer: Dialer, confirmation: Option<Confirmation>) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        let patience = dialer.patience();
-        let traffic = Arc::new(Traffic { open: AtomicUsize::new(0), line: Mutex::default(), patience });
+        let patience = dialer.patience() + confirmation.map_or(Duration::ZERO, |asked| asked.timeout);
+        let (open, line) = (AtomicUsize::new(0), Mutex::default());
+        let traffic = Arc::new(Traffic { open, line, patience, confirmation });
         let writer = Writer {
             dialer,
             inbox,
@@ -90,33 +107,56 @@ impl Wire {
         let nobody_before = self.traffic.open.fetch_add(1, Ordering::AcqRel) == 0;
         if nobody_before && let Some(line) = self.traffic.line() {
             let _direct = Direct(&self.traffic);
-            let mut pipeline = Pipeline::with_capacity(1);
+            let mut pipeline = Pipeline::with_capacity(2);
             pipeline.add_command(command);
-            let answered = exchange(line, &pipeline, 1, self.traffic.patience).await;
+            let answered = self.traffic.exchange(line, pipeline, 1).await;
             return answered
                 .and_then(|values| values.into_iter().next().unwrap_or(Err(Fault::Unknown(SILENT))));
         }
         let (answer, answered) = oneshot::channel();
-        self.order(command, Some(answer))?;
-        answered.await.unwrap_or(Err(Fault::Unknown("the runtime of this store is gone")))
+        self.order(Order::Send { command, before: None, answer: Some(answer) }, 1)?;
+        answered.await.unwrap_or(Err(Fault::Unknown(GONE)))
+    }
+
+    /// As [`call`](Self::call), to a server that is only being given what the request is about.
+    pub(crate) async fn call_asking(&self, command: Cmd) -> Result<Value, Fault> {
+        self.traffic.open.fetch_add(2, Ordering::AcqRel);
+        let (answer, answered) = oneshot::channel();
+        let before = Some(redis::cmd("ASKING"));
+        self.order(Order::Send { command, before, answer: Some(answer) }, 2)?;
+        answered.await.unwrap_or(Err(Fault::Unknown(GONE)))
     }
 
     /// Sends a request whose answer nobody needs, before everything that is sent from now on.
     pub(crate) fn tell(&self, command: Cmd) {
         self.traffic.open.fetch_add(1, Ordering::AcqRel);
         // Closed: then there is nobody to tell.
-        drop(self.order(command, None));
+        drop(self.order(Order::Send { command, before: None, answer: None }, 1));
     }
 
-    fn order(&self, command: Cmd, answer: Answer) -> Result<(), Fault> {
-        self.orders.send(Order::Send { command, answer }).map_err(|_| {
-            self.traffic.open.fetch_sub(1, Ordering::AcqRel);
+    fn order(&self, order: Order, commands: usize) -> Result<(), Fault> {
+        self.orders.send(order).map_err(|_| {
+            self.traffic.open.fetch_sub(commands, Ordering::AcqRel);
             Fault::Closed
         })
     }
 
+    /// How long an answer may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.traffic.patience
+    }
+
+    /// The next request makes a new connection, unless this one leads there already.
+    pub(crate) fn leave_for(&self, elsewhere: Option<&Address>) {
+        if let Some(line) = &*self.traffic.shared()
+            && elsewhere != Some(&line.to)
+        {
+            line.give_up();
+        }
+    }
+
     /// Runs a script. If the server does not have it, nothing was done: then it is sent with its text.
-    pub(crate) async fn run(&self, script: &Script, fill: impl Fn(&mut Cmd)) -> Result<Value, Fault> {
+    pub(crate) async fn run(&self, script: &Script, fill: &impl Fn(&mut Cmd)) -> Result<Value, Fault> {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&script.sha);
         fill(&mut command);
@@ -153,9 +193,45 @@ impl Traffic {
     fn shared(&self) -> MutexGuard<'_, Option<Line>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// One write and its answers, one for each request.
+    async fn exchange(
+        &self,
+        mut line: Line,
+        mut pipeline: Pipeline,
+        mut count: usize,
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
+        if let Some(asked) = self.confirmation {
+            pipeline.cmd("WAIT").arg(asked.replicas).arg(asked.timeout.as_millis().max(1) as u64);
+            count += 1;
+        }
+        let sent = line.connection.send_packed_commands(&pipeline, 0, count);
+        let unknown = match tokio::time::timeout(self.patience, sent).await {
+            Ok(Ok(values)) => {
+                let answers = values.into_iter().map(|value| match value {
+                    Value::ServerError(error) => Err(Fault::Refused(error)),
+                    value => Ok(value),
+                });
+                let mut answers = answers.collect();
+                if let Some(asked) = self.confirmation {
+                    confirm(&mut answers, asked.replicas);
+                }
+                return Ok(answers);
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the connection to Redis was lost");
+                "the connection was lost before the answer came"
+            }
+            Err(_) => SILENT,
+        };
+        // Half-open connections never come back by themselves; the next request makes a new one.
+        line.give_up();
+        Err(Fault::Unknown(unknown))
+    }
 }
 
 const SILENT: &str = "no answer came in time";
+const GONE: &str = "the runtime of this store is gone";
 
 type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Answer = Option<oneshot::Sender<Result<Value, Fault>>>;
@@ -176,7 +252,7 @@ impl Writer {
         loop {
             tokio::select! {
                 order = self.inbox.recv() => match order {
-                    Some(Order::Send { command, answer }) => batch.push_back((command, answer)),
+                    Some(Order::Send { command, before, answer }) => enqueue(&mut batch, before, command, answer),
                     Some(Order::Close) | None => break,
                 },
                 Some(()) = self.under_way.next(), if !self.under_way.is_empty() => continue,
@@ -204,7 +280,7 @@ impl Writer {
     fn gather(&mut self, batch: &mut VecDeque<(Cmd, Answer)>) -> bool {
         while batch.len() < BATCH {
             match self.inbox.try_recv() {
-                Ok(Order::Send { command, answer }) => batch.push_back((command, answer)),
+                Ok(Order::Send { command, before, answer }) => enqueue(batch, before, command, answer),
                 Ok(Order::Close) => return true,
                 Err(_) => return false,
             }
@@ -226,7 +302,7 @@ impl Writer {
             Err(error) => return settle(&traffic, answers, Err(Fault::NotSent(error))),
         };
         self.under_way.push(Box::pin(async move {
-            let answered = exchange(line, &pipeline, answers.len(), traffic.patience).await;
+            let answered = traffic.exchange(line, pipeline, answers.len()).await;
             settle(&traffic, answers, answered);
         }));
     }
@@ -265,31 +341,25 @@ impl Writer {
     }
 }
 
-/// One write and its answers, one for each request.
-async fn exchange(
-    mut line: Line,
-    pipeline: &Pipeline,
-    count: usize,
-    patience: Duration,
-) -> Result<Vec<Result<Value, Fault>>, Fault> {
-    let sent = line.connection.send_packed_commands(pipeline, 0, count);
-    let unknown = match tokio::time::timeout(patience, sent).await {
-        Ok(Ok(values)) => {
-            let answers = values.into_iter().map(|value| match value {
-                Value::ServerError(error) => Err(Fault::Refused(error)),
-                value => Ok(value),
-            });
-            return Ok(answers.collect());
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "the connection to Redis was lost");
-            "the connection was lost before the answer came"
-        }
-        Err(_) => SILENT,
+fn enqueue(batch: &mut VecDeque<(Cmd, Answer)>, before: Option<Cmd>, command: Cmd, answer: Answer) {
+    batch.extend(before.map(|before| (before, None)));
+    batch.push_back((command, answer));
+}
+
+/// Marks the answers to a write that too few replicas have confirmed.
+fn confirm(answers: &mut Vec<Result<Value, Fault>>, wanted: u32) {
+    let confirmed = match answers.pop() {
+        Some(Ok(Value::Int(replicas))) => u32::try_from(replicas).unwrap_or(0),
+        _ => 0,
     };
-    // Half-open connections never come back by themselves; the next request makes a new one.
-    line.give_up();
-    Err(Fault::Unknown(unknown))
+    if confirmed < wanted {
+        for answer in answers {
+            if let Ok(value) = answer {
+                let value = std::mem::replace(value, Value::Nil);
+                *answer = Err(Fault::Unconfirmed { value, confirmed, wanted });
+            }
+        }
+    }
 }
 
 /// Hands out the answers to what was queued.

@@ -12,12 +12,14 @@ mod common;
 #[macro_use]
 mod stage;
 
+mod cluster;
 mod counter;
 mod fair;
 mod fenced;
 mod latch;
 mod lock;
 mod permits;
+mod rate;
 mod rwlock;
 mod semaphore;
 mod several;

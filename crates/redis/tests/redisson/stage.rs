@@ -127,17 +127,6 @@ pub(crate) fn wait(lock: &Lock) -> JoinHandle<Guard> {
     spawn(async move { lock.acquire().await.unwrap() })
 }
 
-/// Whether a call is done soon. For what Redisson sometimes misses; nothing is shown by a `false`.
-pub(crate) async fn soon<T: DeserializeOwned>(call: &mut Call<T>) -> bool {
-    for _ in 0..200 {
-        if call.is_done() {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    false
-}
-
 /// Until what is left of a lease is more than it was.
 pub(crate) async fn grows(left: impl AsyncFn() -> Duration) {
     let mut before = left().await;

@@ -162,7 +162,7 @@ pub(super) fn outlives_boots(step: &Step) -> bool {
 /// What a step is part of, for errors.
 pub(super) fn operation(step: &Step) -> Operation {
     match step {
-        Step::Attempt { .. } => Operation::Acquire,
+        Step::Attempt { .. } | Step::Raise { .. } => Operation::Acquire,
         Step::Renew(_) => Operation::Renew,
         Step::Recount { .. } => Operation::Reenter,
         Step::Release { .. } => Operation::Release,

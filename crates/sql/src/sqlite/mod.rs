@@ -33,7 +33,8 @@
 //!
 //! `store` is the store; `ledger` takes steps in transactions, on `rows` (with the `recent` ones at hand), over a
 //! `connection`. `session`, `bell` with `post`, `cells` and `admin` are its other sides. `setup` and `upkeep` look
-//! after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong.
+//! after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong; `doctor`
+//! examines all of it for people.
 
 mod admin;
 mod bell;
@@ -41,6 +42,7 @@ mod cells;
 mod clock;
 mod config;
 mod connection;
+mod doctor;
 mod error;
 mod filesystem;
 #[cfg(test)]

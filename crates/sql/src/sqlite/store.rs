@@ -14,7 +14,7 @@ use std::{
 use leasehold_core::{
     ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
     backend::{
-        Attempt, Capabilities, Cell, CellPage, CellWrite, Expect, Guarantee, Level, Life, LockPage,
+        Attempt, Capabilities, Cell, CellPage, CellWrite, Expect, Finding, Guarantee, Level, Life, LockPage,
         LockState, RecordStore, Recorded, StoreInfo,
         record::{Answer, Step},
     },
@@ -345,6 +345,10 @@ impl RecordStore for Sqlite {
         let (prefix, cursor) = (prefix.to_owned(), cursor.map(ToOwned::to_owned));
         let list = move |connection: &_| cells::list(connection, &prefix, cursor.as_deref(), limit);
         self.desk.patiently(self.patience(), list).await.map_err(|error| error.during(Operation::Cell))
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        super::doctor::examine(&self.desk, self.patience(), &self.ledger.place).await
     }
 
     #[cfg(unix)]

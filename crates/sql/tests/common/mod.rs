@@ -80,6 +80,7 @@ pub(crate) fn spec(name: &str, ttl: Duration) -> ClaimSpec {
         life: Life::Session,
         who: Arc::new(Who::here()),
         label: None,
+        fences: 1,
     }
 }
 

@@ -18,17 +18,17 @@ use crate::scripted::{Fault, Script, Verb};
 
 /// So many polls of an eager future are enough: in paused time a future that is polled all the time never sees its limit
 /// come, because time passes only when everybody waits.
-const ENOUGH: usize = 300;
+pub(super) const ENOUGH: usize = 300;
 
 /// How the store of a case answers, and how its futures are polled.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
-    polls: Polls,
+pub(super) struct Manner {
+    pub(super) polls: Polls,
     answers: Fault,
 }
 
 /// Every manner, the simplest first.
-const MANNERS: [Manner; 4] = [
+pub(super) const MANNERS: [Manner; 4] = [
     Manner { polls: Polls::Woken, answers: Fault::Ok },
     Manner { polls: Polls::Eager, answers: Fault::Ok },
     Manner { polls: Polls::Woken, answers: Fault::Slow(Duration::from_millis(2)) },
@@ -36,7 +36,7 @@ const MANNERS: [Manner; 4] = [
 ];
 
 impl Manner {
-    fn play(self, script: &Script) {
+    pub(super) fn play(self, script: &Script) {
         for verb in [Verb::Attempt, Verb::Release, Verb::Recount, Verb::Renew, Verb::Latch] {
             script.always(verb, self.answers);
         }
@@ -222,6 +222,12 @@ pub(super) async fn acquiring_a_ticket(fixture: Fixture) {
         };
         contest.with_a_holder_that_stays(manner, &ask).await;
     }
+}
+
+/// Acquiring a lock as one of a cohort.
+pub(super) async fn acquiring_in_a_cohort(fixture: Fixture) {
+    let contest = Contest::new(&fixture, |client, name| client.lock(name).cohort(3)).await;
+    contest.run(async |contest| asked(contest.client.lock(&contest.names[1]).cohort(3)).await).await;
 }
 
 /// Waiting for a latch.

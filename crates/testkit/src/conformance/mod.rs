@@ -43,6 +43,8 @@ mod cancel;
 mod cells;
 mod chaos;
 mod closing;
+mod cohort;
+mod cohort_end;
 mod contract;
 mod dropping;
 mod errors;
@@ -55,6 +57,7 @@ mod loss;
 mod mutex;
 mod permits;
 mod presence;
+mod rate;
 mod reentry;
 mod set;
 mod shared;
@@ -109,6 +112,20 @@ suite! { $
             a_repeated_count_counts_once: Latch,
             a_latch_outlives_who_armed_it: Latch,
         }
+        rate {
+            a_rate_is_all_that_is_given: Rate,
+            a_rate_is_set_once_unless_it_is_set_anew: Rate,
+            who_waits_gets_permits_when_they_are_back: Rate,
+            what_cannot_come_in_time_is_refused_at_once: Rate,
+            each_client_has_a_share_of_its_own: Rate,
+            a_repeated_taking_takes_once: Rate,
+            one_who_waits_for_a_rate_bears_with_the_store: Rate,
+            waiters_of_one_client_are_one_to_the_store: Rate,
+            a_limiter_is_kept_as_long_as_it_is_used: Rate,
+            rates_without_sense_are_refused: Rate,
+            limiters_and_locks_conflict: Rate Permits Latch,
+            a_closed_client_tells_those_who_wait_for_a_rate: Rate,
+        }
         set {
             opposite_orders_do_not_deadlock,
             one_that_is_busy_gives_back_the_others,
@@ -136,6 +153,7 @@ suite! { $
             acquiring_for_an_owner,
             acquiring_a_set,
             acquiring_a_ticket: Detached,
+            acquiring_in_a_cohort: Cohort,
             trying,
             waiting_for_a_latch: Latch,
             releasing,
@@ -143,6 +161,24 @@ suite! { $
             entering_again,
             working_in_a_scope,
             losing_a_race_a_hundred_times,
+        }
+        cohort {
+            a_lock_passes_on_without_a_request: Cohort,
+            a_lone_member_keeps_nobody_out: Cohort,
+            eight_tasks_of_two_cohorts_lose_no_increment: Cohort,
+            cohorts_take_turns: Cohort Fair,
+            only_equals_are_of_one_cohort: Cohort,
+            what_cannot_be_a_cohort_is_refused: Cohort Shared Permits Fair Detached,
+            a_repeated_attempt_finds_its_first_fence: Cohort,
+        }
+        cohort_end {
+            half_a_lease_is_not_passed_on: Cohort,
+            a_loss_is_told_to_whoever_has_it: Cohort,
+            what_is_lost_is_not_passed_on: Cohort,
+            a_store_that_fails_at_the_end_of_a_block_costs_time_only: Cohort,
+            guards_dropped_on_plain_threads_pass_on: Cohort,
+            shutdown_ends_a_cohort_and_tells_its_waiters: Cohort,
+            cut_anywhere_it_is_passed_on_or_given_back: Cohort,
         }
         dropping {
             a_dropped_guard_is_released,
@@ -220,11 +256,11 @@ suite! { $
             what_is_no_ticket_is_refused: Detached,
         }
         cells {
-            a_cell_changes_only_as_expected,
-            a_cell_holds_any_bytes,
-            a_cell_expires,
-            cells_are_listed_by_name,
-            compare_and_set_loses_no_update,
+            a_cell_changes_only_as_expected: Cells,
+            a_cell_holds_any_bytes: Cells,
+            a_cell_expires: Cells,
+            cells_are_listed_by_name: Cells,
+            compare_and_set_loses_no_update: Cells,
         }
         contract {
             claiming_is_silent,
@@ -265,6 +301,9 @@ suite! { $
         }
         closing {
             shutdown_keeps_to_its_time,
+        }
+        cohort_end {
+            a_lock_lost_on_its_way_is_not_held: Cohort,
         }
         chaos {
             a_faulty_store_keeps_a_sound_history: Shared Permits Fair,

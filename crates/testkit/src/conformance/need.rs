@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
-use leasehold_core::{ErrorKind, Result, backend::Capabilities};
+use leasehold_core::{
+    ErrorKind, Result,
+    backend::{Capabilities, Expect},
+};
 
 use super::Fixture;
 use crate::scripted::Script;
@@ -14,7 +17,10 @@ pub(super) enum Need {
     Permits,
     Fair,
     Latch,
+    Rate,
     Detached,
+    Cohort,
+    Cells,
 }
 
 impl Need {
@@ -24,7 +30,10 @@ impl Need {
             Self::Permits => can.permits,
             Self::Fair => can.fair,
             Self::Latch => can.latch,
+            Self::Rate => can.rate,
             Self::Detached => can.detached,
+            Self::Cohort => can.cohort,
+            Self::Cells => can.cells,
         }
     }
 }
@@ -55,9 +64,30 @@ pub(super) async fn refused(fixture: &Fixture, need: Need) {
             unsupported(client.latch(name).count().await);
             unsupported(client.latch(name).wait().await);
         }
+        Need::Rate => {
+            let limiter = client.rate_limiter(name);
+            unsupported(limiter.set_rate(1, "1s").await);
+            unsupported(limiter.try_set_rate(1, "1s").await);
+            unsupported(limiter.try_acquire(1).await);
+            unsupported(limiter.acquire(1).await);
+            unsupported(limiter.available().await);
+        }
         Need::Detached => unsupported(client.lock(name).ticket().await),
+        Need::Cohort => {
+            unsupported(client.lock(name).cohort(2).try_acquire().await);
+            unsupported(client.lock(name).cohort(64).acquire().await);
+        }
+        Need::Cells => return refuses_cells(fixture, name).await,
     }
     assert_eq!(script.requests(), 0, "what is refused is not sent");
+}
+
+/// Cells are asked of the store itself: it refuses them, and none comes to be.
+async fn refuses_cells(fixture: &Fixture, name: &str) {
+    let backend = fixture.backend(&Script::new()).await;
+    unsupported(backend.write_cell(name, Expect::Absent, b"x", None).await);
+    unsupported(backend.read_cell(name).await);
+    unsupported(backend.list_cells(name, None, 10).await);
 }
 
 fn unsupported<T: Debug>(result: Result<T>) {

@@ -167,7 +167,7 @@ pub(super) fn spec(name: &str, mode: Mode, ttl: Duration) -> Arc<ClaimSpec> {
     let id = format!("{}:{serial}", ClientId::random()).parse().unwrap();
     let key = Key::new("", name).unwrap();
     let (fair, life, who, label) = (false, Life::Session, Arc::new(who), None);
-    Arc::new(ClaimSpec { id, key, mode, shape: Shape::Lock, ttl, fair, life, who, label })
+    Arc::new(ClaimSpec { id, key, mode, shape: Shape::Lock, ttl, fair, life, who, label, fences: 1 })
 }
 
 /// So many permits of so many.

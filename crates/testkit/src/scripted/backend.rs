@@ -10,7 +10,8 @@ use leasehold_core::{
     ClaimId, Key, Result, Who,
     backend::{
         Backend, BreakOutcome, Broken, Capabilities, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect,
-        LatchStep, LockPage, LockState, Mode, Release, Renew, Renewal, Sign, StoreInfo,
+        Finding, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal, Sign,
+        StoreInfo,
     },
 };
 
@@ -111,6 +112,11 @@ impl Backend for Scripted {
         self.play(Verb::Latch, |inner| async move { inner.latch(&key, step).await }).await
     }
 
+    async fn rate(&self, key: &Key, step: RateStep) -> Result<RateAnswer> {
+        let key = key.clone();
+        self.play(Verb::Rate, |inner| async move { inner.rate(&key, step).await }).await
+    }
+
     async fn announce(&self, who: &Who, signs: &[Sign]) -> Result<()> {
         let (who, signs) = (who.clone(), signs.to_vec());
         self.play(Verb::Announce, |inner| async move { inner.announce(&who, &signs).await }).await
@@ -155,6 +161,14 @@ impl Backend for Scripted {
             inner.list_cells(&prefix, cursor.as_deref(), limit).await
         })
         .await
+    }
+
+    async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {
+        self.inner.diagnose(prefix).await
+    }
+
+    fn diagnose_name(&self, key: &Key) -> Vec<Finding> {
+        self.inner.diagnose_name(key)
     }
 
     #[cfg(unix)]

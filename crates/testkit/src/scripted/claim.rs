@@ -138,6 +138,11 @@ impl Claim for ScriptedClaim {
         self.script.play(Verb::Recount, async move { inner.lock().await.recount(holds).await }).await
     }
 
+    async fn raise(&mut self, fence: u64) -> Result<Renewal> {
+        let inner = self.inner.clone();
+        self.script.play(Verb::Raise, async move { inner.lock().await.raise(fence).await }).await
+    }
+
     async fn release(&mut self) -> Result<Release> {
         let (inner, overdue) = (self.inner.clone(), self.overdue.clone());
         let request = async move {

@@ -68,10 +68,14 @@ pub enum Verb {
     Renew,
     /// `Claim::recount`.
     Recount,
+    /// `Claim::raise`.
+    Raise,
     /// `Claim::release` and `Backend::release`.
     Release,
     /// `Backend::latch`.
     Latch,
+    /// `Backend::rate`.
+    Rate,
     /// `Backend::announce`.
     Announce,
     /// `Backend::break_hold`.

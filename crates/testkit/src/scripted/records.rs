@@ -5,7 +5,8 @@ use std::{future::Future, time::Duration};
 use leasehold_core::{
     ClaimId, Key, Result,
     backend::{
-        Bell, Cell, CellPage, CellWrite, Expect, LockPage, LockState, RecordStore, Recorded, StoreInfo,
+        Bell, Cell, CellPage, CellWrite, Expect, Finding, LockPage, LockState, RateAnswer, RateStep,
+        RecordStore, Recorded, StoreInfo,
         record::{Answer, Step},
     },
 };
@@ -99,6 +100,11 @@ impl<S: RecordStore> RecordStore for ScriptedRecords<S> {
         ScriptedBell { inner: self.inner.store().bell(key, id), script: self.script.clone(), rung: None }
     }
 
+    async fn rate(&self, key: &Key, step: RateStep) -> Result<RateAnswer> {
+        let key = key.clone();
+        self.play(Verb::Rate, |inner| async move { inner.store().rate(&key, step).await }).await
+    }
+
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
         let key = key.clone();
         self.play(Verb::Inspect, |inner| async move { inner.store().inspect(&key).await }).await
@@ -138,6 +144,10 @@ impl<S: RecordStore> RecordStore for ScriptedRecords<S> {
             inner.store().list_cells(&prefix, cursor.as_deref(), limit).await
         })
         .await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        self.inner.store().diagnose().await
     }
 
     #[cfg(unix)]
@@ -187,6 +197,7 @@ fn verb(step: &Step) -> Verb {
         Step::Attempt { .. } => Verb::Attempt,
         Step::Renew(_) => Verb::Renew,
         Step::Recount { .. } => Verb::Recount,
+        Step::Raise { .. } => Verb::Raise,
         Step::Release { .. } => Verb::Release,
         Step::Break { .. } => Verb::Break,
         Step::Latch(_) => Verb::Latch,

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Held, Mark, Moment, Person, Record, Spent, Surroundings, WAIT_LEASE, Waiting, step::Answer};
+use super::{
+    Held, MAX_FENCE, Mark, Moment, Person, Record, Spent, Surroundings, WAIT_LEASE, Waiting, step::Answer,
+};
 use crate::{
     backend::{
         Attempt, BreakOutcome, Broken, Busy, ClaimSpec, Grant, Holds, Kind, Life, Loss, Mode, Release, Renew,
@@ -69,6 +71,21 @@ impl Record {
         held.count = holds.total();
         let granted = held.expires.since(now);
         (Ok(Answer::Renewal(Renewal::Renewed { granted })), true, downgraded)
+    }
+
+    pub(super) fn raise(&mut self, id: ClaimId, fence: u64, now: Moment) -> Transition {
+        let Some(held) = self.holders.iter_mut().find(|held| held.id == id) else {
+            return (Ok(Answer::Renewal(self.lost(id))), false, false);
+        };
+        if fence > MAX_FENCE {
+            let message = format!("{fence} is not a fence that can be counted on from");
+            return (Err(Error::new(ErrorKind::Internal, Operation::Acquire, message)), false, false);
+        }
+        let raised = fence > self.fence.min(held.fence);
+        held.fence = held.fence.max(fence);
+        self.fence = self.fence.max(fence);
+        let granted = held.expires.since(now);
+        (Ok(Answer::Renewal(Renewal::Renewed { granted })), raised, false)
     }
 
     pub(super) fn release(&mut self, id: ClaimId, barrier: bool, now: Moment) -> Transition {
@@ -167,7 +184,8 @@ impl Record {
         if spec.mode == Mode::Open {
             return Grant { fence: self.fence, granted: spec.ttl };
         }
-        self.fence += 1;
+        let fence = self.fence + 1;
+        self.fence += spec.fences;
         if self.holders.is_empty() {
             // Most names have one holder; a vector's usual first growth would be for four.
             self.holders.reserve_exact(1);
@@ -175,13 +193,13 @@ impl Record {
         self.holders.push(Held {
             id: spec.id,
             mode: spec.mode,
-            fence: self.fence,
+            fence,
             count: 1,
             since: around.now,
             expires: around.now.after(spec.ttl),
             person: Person::of(spec, around),
         });
-        Grant { fence: self.fence, granted: spec.ttl }
+        Grant { fence, granted: spec.ttl }
     }
 
     /// Joins the waiters, or gives a sign of life if it is among them. Says whether the record changed.

@@ -40,7 +40,7 @@ pub const WAIT_LEASE: Duration = Duration::from_secs(15);
 pub struct Moment(pub u64);
 
 impl Moment {
-    fn after(self, duration: Duration) -> Self {
+    pub(super) fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_micros().try_into().unwrap_or(u64::MAX)))
     }
 

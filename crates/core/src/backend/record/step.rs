@@ -31,6 +31,13 @@ pub enum Step {
         /// Its holds, absolutely.
         holds: Holds,
     },
+    /// Let no later grant have a fence up to this one, if the acquisition is held: from now on it is its own.
+    Raise {
+        /// The acquisition.
+        id: ClaimId,
+        /// The fence.
+        fence: u64,
+    },
     /// Remove an acquisition, held or waiting.
     Release {
         /// The acquisition.
@@ -54,7 +61,7 @@ pub enum Step {
 pub enum Answer {
     /// To [`Step::Attempt`].
     Attempt(Attempt),
-    /// To [`Step::Renew`] and [`Step::Recount`].
+    /// To [`Step::Renew`], [`Step::Recount`] and [`Step::Raise`].
     Renewal(Renewal),
     /// To [`Step::Release`].
     Release(Release),
@@ -96,6 +103,7 @@ impl Record {
             Step::Attempt { spec, waiting } => self.attempt(spec, *waiting, around),
             Step::Renew(renew) => self.renew(renew, around.now),
             Step::Recount { id, holds } => self.recount(*id, *holds, around.now),
+            Step::Raise { id, fence } => self.raise(*id, *fence, around.now),
             Step::Release { id, barrier } => self.release(*id, *barrier, around.now),
             Step::Break { id, broken } => self.break_hold(*id, broken, around.now),
             Step::Latch(step) => self.step_latch(*step, around),

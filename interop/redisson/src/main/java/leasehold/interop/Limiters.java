@@ -20,6 +20,10 @@ final class Limiters {
         return switch (command.verb()) {
             case "trySet" -> rate(limiter, command, RateType.OVERALL);
             case "trySetEach" -> rate(limiter, command, RateType.PER_CLIENT);
+            case "set" -> {
+                limiter.setRate(RateType.OVERALL, command.number(0), command.number(1), RateIntervalUnit.MILLISECONDS);
+                yield null;
+            }
             case "acquire" -> {
                 limiter.acquire(permits(command));
                 yield null;

@@ -4,28 +4,32 @@
 //! and the next waiter of this process finds the channel open. A message rings every claim that listens on its channel;
 //! a wake-up is a hint, the claim looks for itself. Messages are not kept for those who were away: so when the
 //! connection was lost, everybody is rung as soon as there is a new one.
+//!
+//! In a cluster a channel may belong to a slot. Such a channel is subscribed both ways, by slot and plainly, because
+//! older clients only tell plainly. When its slot moves away the server says so, and whoever listens is told to look for
+//! another place: what is told there would not be heard here.
+
+mod link;
 
 use std::{
     collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use futures_util::StreamExt;
-use redis::{
-    Msg, RedisError,
-    aio::{PubSubSink, PubSubStream},
-};
+use redis::RedisError;
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
 
+use self::link::{Heard, Link, Say};
 use crate::{
+    config::Address,
     error::Fault,
     wire::{Dialer, Pause},
 };
@@ -45,14 +49,39 @@ pub(crate) struct Ear {
 pub(crate) struct Bell {
     ear: Ear,
     token: u64,
-    rings: Arc<Notify>,
+    rings: Arc<Rings>,
     /// Until it is known that the channels are subscribed.
     arming: Option<oneshot::Receiver<Result<(), Fault>>>,
 }
 
+/// What a bell says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ring {
+    /// Look for yourself.
+    Look,
+    /// The same, and this is not where to listen any more.
+    Astray,
+}
+
+/// Where something is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    pub(crate) name: String,
+    /// It belongs to a slot of this server, and may be told by slot.
+    pub(crate) by_slot: bool,
+}
+
+#[derive(Debug, Default)]
+struct Rings {
+    bell: Notify,
+    is_astray: AtomicBool,
+}
+
 enum Order {
-    Join { token: u64, channels: Vec<String>, rings: Arc<Notify>, armed: oneshot::Sender<Result<(), Fault>> },
+    Join { token: u64, channels: Vec<Channel>, rings: Arc<Rings>, armed: oneshot::Sender<Result<(), Fault>> },
     Leave { token: u64 },
+    Move { to: Option<Address> },
+    Scatter,
     Close,
 }
 
@@ -66,7 +95,9 @@ impl Ear {
             link: None,
             joined: HashMap::new(),
             channels: HashMap::new(),
-            subscribed: HashSet::new(),
+            plain: HashSet::new(),
+            by_slot: HashSet::new(),
+            leaving: HashSet::new(),
             empty: Vec::new(),
             arming: Vec::new(),
             pause: Pause::default(),
@@ -77,12 +108,22 @@ impl Ear {
     }
 
     /// Begins to listen on these channels. No I/O here; [`Bell::rung`] first waits until they are subscribed.
-    pub(crate) fn join(&self, channels: Vec<String>) -> Bell {
+    pub(crate) fn join(&self, channels: Vec<Channel>) -> Bell {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
-        let rings = Arc::new(Notify::new());
+        let rings = Arc::new(Rings::default());
         let (armed, arming) = oneshot::channel();
         drop(self.orders.send(Order::Join { token, channels, rings: rings.clone(), armed }));
         Bell { ear: self.clone(), token, rings, arming: Some(arming) }
+    }
+
+    /// Listens elsewhere from now on, unless it does so already.
+    pub(crate) fn leave_for(&self, elsewhere: Option<Address>) {
+        drop(self.orders.send(Order::Move { to: elsewhere }));
+    }
+
+    /// Tells everybody to look for another place: this server may not decide about their names any more.
+    pub(crate) fn scatter(&self) {
+        drop(self.orders.send(Order::Scatter));
     }
 
     pub(crate) fn close(&self) {
@@ -93,14 +134,15 @@ impl Ear {
 impl Bell {
     /// Completes when the channels are subscribed, the first time, and then whenever it was rung since.
     /// Dropping it loses nothing.
-    pub(crate) async fn rung(&mut self) -> Result<(), Fault> {
+    pub(crate) async fn rung(&mut self) -> Result<Ring, Fault> {
         if let Some(arming) = &mut self.arming {
             let armed = arming.await.unwrap_or(Err(Fault::Closed));
             self.arming = None;
-            return armed;
+            armed?;
+        } else {
+            self.rings.bell.notified().await;
         }
-        self.rings.notified().await;
-        Ok(())
+        Ok(if self.rings.is_astray.load(Ordering::Acquire) { Ring::Astray } else { Ring::Look })
     }
 }
 
@@ -119,12 +161,16 @@ impl fmt::Debug for Ear {
 struct Listener {
     dialer: Dialer,
     inbox: mpsc::UnboundedReceiver<Order>,
-    link: Option<(PubSubSink, PubSubStream)>,
+    link: Option<Link>,
     /// What each bell listens on.
     joined: HashMap<u64, Vec<String>>,
     /// Who listens on a channel.
-    channels: HashMap<String, HashMap<u64, Arc<Notify>>>,
-    subscribed: HashSet<String>,
+    channels: HashMap<String, Listeners>,
+    /// What is subscribed, by either way.
+    plain: HashSet<String>,
+    by_slot: HashSet<String>,
+    /// What we left ourselves, until the server says so.
+    leaving: HashSet<String>,
     /// Channels that nobody listens on any more, and when they are let go.
     empty: Vec<(Instant, String)>,
     arming: Vec<oneshot::Sender<Result<(), Fault>>>,
@@ -132,9 +178,15 @@ struct Listener {
     not_before: Option<Instant>,
 }
 
+#[derive(Default)]
+struct Listeners {
+    by_slot: bool,
+    bells: HashMap<u64, Arc<Rings>>,
+}
+
 enum Event {
     Order(Option<Order>),
-    Message(Option<Msg>),
+    Heard(Heard),
     Timer,
 }
 
@@ -152,8 +204,9 @@ impl Listener {
                         self.take(order);
                     }
                 }
-                Event::Message(Some(message)) => self.ring(message.get_channel_name()),
-                Event::Message(None) => self.lose(),
+                Event::Heard(Heard::Message(channel)) => self.ring(&channel),
+                Event::Heard(Heard::Left(channel)) => self.left(&channel),
+                Event::Heard(Heard::End) => self.lose(),
                 Event::Timer => {}
             }
             self.settle().await;
@@ -165,7 +218,7 @@ impl Listener {
         let Self { inbox, link, .. } = self;
         tokio::select! {
             order = inbox.recv() => Event::Order(order),
-            message = next_message(link) => Event::Message(message),
+            heard = next(link) => Event::Heard(heard),
             () = until(timer) => Event::Timer,
         }
     }
@@ -174,20 +227,32 @@ impl Listener {
         match order {
             Order::Join { token, channels, rings, armed } => {
                 for channel in &channels {
-                    self.channels.entry(channel.clone()).or_default().insert(token, rings.clone());
+                    let listeners = self.channels.entry(channel.name.clone()).or_default();
+                    listeners.by_slot = channel.by_slot;
+                    listeners.bells.insert(token, rings.clone());
                 }
-                self.joined.insert(token, channels);
+                self.joined.insert(token, channels.into_iter().map(|channel| channel.name).collect());
                 self.arming.push(armed);
             }
             Order::Leave { token } => {
                 for channel in self.joined.remove(&token).unwrap_or_default() {
                     if let Some(listeners) = self.channels.get_mut(&channel) {
-                        listeners.remove(&token);
-                        if listeners.is_empty() {
+                        listeners.bells.remove(&token);
+                        if listeners.bells.is_empty() {
                             self.channels.remove(&channel);
                             self.empty.push((Instant::now() + LINGER, channel));
                         }
                     }
+                }
+            }
+            Order::Move { to } => {
+                if self.link.as_ref().is_some_and(|link| to.is_none_or(|to| to != link.to)) {
+                    self.lose();
+                }
+            }
+            Order::Scatter => {
+                for channel in self.channels.keys().cloned().collect::<Vec<_>>() {
+                    self.stray(&channel);
                 }
             }
             Order::Close => {}
@@ -195,14 +260,33 @@ impl Listener {
     }
 
     fn ring(&self, channel: &str) {
-        for rings in self.channels.get(channel).into_iter().flat_map(HashMap::values) {
-            rings.notify_one();
+        for rings in self.channels.get(channel).into_iter().flat_map(|listeners| listeners.bells.values()) {
+            rings.bell.notify_one();
         }
+    }
+
+    /// A channel by slot is gone: we left it, or its slot did.
+    fn left(&mut self, channel: &str) {
+        if !self.leaving.remove(channel) && self.by_slot.remove(channel) {
+            self.stray(channel);
+        }
+    }
+
+    /// Sends everybody on a channel elsewhere. They leave by themselves, and may even come back.
+    fn stray(&mut self, channel: &str) {
+        let Some(listeners) = self.channels.remove(channel) else { return };
+        for rings in listeners.bells.values() {
+            rings.is_astray.store(true, Ordering::Release);
+            rings.bell.notify_one();
+        }
+        self.empty.push((Instant::now() + LINGER, channel.to_owned()));
     }
 
     fn lose(&mut self) {
         self.link = None;
-        self.subscribed.clear();
+        self.plain.clear();
+        self.by_slot.clear();
+        self.leaving.clear();
         self.empty.clear();
     }
 
@@ -225,68 +309,89 @@ impl Listener {
         }
         self.not_before = None;
         let due = self.empty.iter().take_while(|(when, _)| *when <= now).count();
-        let unwanted: Vec<String> = self
-            .empty
-            .drain(..due)
-            .map(|(_, channel)| channel)
-            .filter(|channel| !self.channels.contains_key(channel) && self.subscribed.remove(channel))
-            .collect();
+        let unwanted: Vec<String> = self.empty.drain(..due).map(|(_, channel)| channel).collect();
         // Messages come often and joins seldom: only those can bring a channel that is not subscribed.
         if !self.arming.is_empty() || self.link.is_none() {
-            let new = self.channels.keys().filter(|channel| !self.subscribed.contains(*channel));
-            let wanted: Vec<String> = new.cloned().collect();
-            if !wanted.is_empty() {
-                self.subscribe(wanted).await?;
-            }
+            self.subscribe().await?;
         }
         for armed in self.arming.drain(..) {
             drop(armed.send(Ok(())));
         }
-        if let Some((sink, _)) = &mut self.link
-            && !unwanted.is_empty()
-        {
-            in_time(&self.dialer, sink.unsubscribe(unwanted)).await?;
+        let unwanted = unwanted.into_iter().filter(|channel| !self.channels.contains_key(channel));
+        let unwanted: Vec<String> = unwanted.collect();
+        if self.link.is_some() && !unwanted.is_empty() {
+            self.unsubscribe(unwanted).await?;
         }
         Ok(())
     }
 
-    async fn subscribe(&mut self, wanted: Vec<String>) -> Result<(), RedisError> {
+    async fn subscribe(&mut self) -> Result<(), RedisError> {
+        let mut wanted = Vec::new();
+        for (name, listeners) in &self.channels {
+            if !self.plain.contains(name) {
+                wanted.push((Say::Subscribe, name.clone()));
+            }
+            if listeners.by_slot && !self.by_slot.contains(name) {
+                wanted.push((Say::SubscribeBySlot, name.clone()));
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
         let again = self.link.is_none() && self.joined.len() > self.arming.len();
         if self.link.is_none() {
-            self.link = Some(self.dialer.messages().await?.split());
+            self.link = Some(Link::open(&self.dialer).await?);
         }
-        let Some((sink, _)) = &mut self.link else { return Ok(()) };
-        in_time(&self.dialer, sink.subscribe(&wanted)).await?;
+        let Some(link) = &mut self.link else { return Ok(()) };
+        let refused = link.say(&wanted, self.dialer.patience()).await?;
         self.pause.reset();
-        self.subscribed.extend(wanted);
+        for (say, name) in wanted {
+            if say == Say::Subscribe {
+                self.plain.insert(name);
+            } else if !refused.contains(&name) {
+                self.by_slot.insert(name);
+            }
+        }
+        for name in refused {
+            self.stray(&name);
+        }
         if again {
             // What was told while we were away is lost: everybody looks for themselves.
-            for rings in self.channels.values().flat_map(HashMap::values) {
-                rings.notify_one();
+            for rings in self.channels.values().flat_map(|listeners| listeners.bells.values()) {
+                rings.bell.notify_one();
             }
         }
         Ok(())
     }
-}
 
-async fn in_time(
-    dialer: &Dialer,
-    asked: impl Future<Output = Result<(), RedisError>>,
-) -> Result<(), RedisError> {
-    let answered = tokio::time::timeout(dialer.patience(), asked).await;
-    answered.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
-}
-
-async fn next_message(link: &mut Option<(PubSubSink, PubSubStream)>) -> Option<Msg> {
-    match link {
-        Some((_, stream)) => stream.next().await,
-        None => std::future::pending().await,
+    async fn unsubscribe(&mut self, unwanted: Vec<String>) -> Result<(), RedisError> {
+        let mut said = Vec::new();
+        for channel in unwanted {
+            if self.by_slot.remove(&channel) {
+                self.leaving.insert(channel.clone());
+                said.push((Say::UnsubscribeBySlot, channel.clone()));
+            }
+            if self.plain.remove(&channel) {
+                said.push((Say::Unsubscribe, channel));
+            }
+        }
+        match &mut self.link {
+            Some(link) if !said.is_empty() => link.say(&said, self.dialer.patience()).await.map(drop),
+            _ => Ok(()),
+        }
     }
 }
 
 async fn until(timer: Option<Instant>) {
     match timer {
         Some(then) => tokio::time::sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next(link: &mut Option<Link>) -> Heard {
+    match link {
+        Some(link) => link.next().await,
         None => std::future::pending().await,
     }
 }

@@ -1,0 +1,175 @@
+//! What operators see: what most of the members that answer see.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use futures_util::future::join_all;
+
+use super::{Shared, vote};
+use crate::{
+    backend::{Backend, Holder, LockPage, LockState, Waiter},
+    error::{Error, Operation, Result},
+    id::ClaimId,
+    key::Key,
+};
+
+/// Those who hold the name at more than half of the members heard: who has less holds nothing.
+pub(super) fn holders(told: &[&[Holder]], heard: usize, quorum: usize) -> Vec<Holder> {
+    let mut known: BTreeMap<ClaimId, Vec<&Holder>> = BTreeMap::new();
+    for holder in told.iter().copied().flatten() {
+        known.entry(holder.id).or_default().push(holder);
+    }
+    let held = known.into_values().filter(|seen| 2 * seen.len() > heard);
+    let mut holders: Vec<Holder> = held.filter_map(|seen| one_of(&seen, quorum)).collect();
+    holders.sort_by_key(|holder| Reverse(holder.held_for));
+    holders
+}
+
+/// One holder as several members see it.
+fn one_of(seen: &[&Holder], quorum: usize) -> Option<Holder> {
+    let mut by_lease = seen.to_vec();
+    by_lease.sort_by_key(|holder| Reverse(holder.remaining));
+    // Its lease ends when it ends at so many that no majority is left.
+    let mut holder = (*by_lease.get(quorum - 1).or(by_lease.last())?).clone();
+    holder.held_for = seen.iter().map(|holder| holder.held_for).max()?;
+    // A member that joined late may count ahead of the fence that the others were raised to.
+    let alike = |fence: u64| seen.iter().filter(|holder| holder.fence == fence).count();
+    holder.fence = seen.iter().map(|holder| holder.fence).max_by_key(|fence| alike(*fence))?;
+    Some(holder)
+}
+
+/// Everything that a majority knows of a name.
+pub(super) async fn inspect(shared: &Shared, key: &Key) -> Result<Option<LockState>> {
+    let states = vote::majority(shared, Operation::Inspect, ask(shared, key).await)?;
+    Ok(merge(&states, shared.quorum))
+}
+
+async fn ask(shared: &Shared, key: &Key) -> Vec<(usize, Result<Option<LockState>>)> {
+    let ask = |member: Arc<dyn Backend>| {
+        let key = key.clone();
+        async move { member.inspect(&key).await }
+    };
+    shared.ask_all(ask).await
+}
+
+fn merge(states: &[Option<LockState>], quorum: usize) -> Option<LockState> {
+    let known: Vec<&LockState> = states.iter().flatten().collect();
+    let alike = |state: &LockState| known.iter().filter(|other| other.kind == state.kind).count();
+    let first = known.iter().max_by_key(|state| alike(state))?;
+    let told: Vec<&[Holder]> = known.iter().map(|state| state.holders.as_slice()).collect();
+    // The largest that a majority has reached: one that joined late may count ahead of it.
+    let mut fences: Vec<u64> = known.iter().map(|state| state.fence).collect();
+    fences.sort_unstable_by_key(|fence| Reverse(*fence));
+    let fence = *fences.get(quorum - 1).or(fences.last())?;
+    let mut merged = LockState::new(first.name.clone(), first.kind, fence);
+    merged.holders = holders(&told, states.len(), quorum);
+    let mut waiters: BTreeMap<ClaimId, &Waiter> = BTreeMap::new();
+    for waiter in known.iter().flat_map(|state| &state.waiters) {
+        let known = waiters.entry(waiter.id).or_insert(waiter);
+        *known = if waiter.waited > known.waited { waiter } else { known };
+    }
+    waiters.retain(|id, _| merged.holders.iter().all(|holder| holder.id != *id));
+    merged.waiters = waiters.into_values().cloned().collect();
+    merged.waiters.sort_by_key(|waiter| Reverse(waiter.waited));
+    // What only contends for a moment, or is left at a minority, is not in use.
+    (!merged.holders.is_empty() || !merged.waiters.is_empty()).then_some(merged)
+}
+
+/// The names in use. Members list in orders of their own, so they are walked one after the other; a name is shown
+/// where it is met first, as the majority sees it.
+pub(super) async fn list(
+    shared: &Shared,
+    prefix: &str,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<LockPage> {
+    let mut walk = cursor.map_or_else(|| Ok(Walk::default()), Walk::parse)?;
+    while walk.at < shared.len() {
+        let page = match one_page(shared, &walk, prefix, limit).await {
+            Ok(page) => page,
+            Err(error) => {
+                walk.skip();
+                if walk.at - walk.listed.count_ones() as usize > shared.spare() {
+                    return Err(error);
+                }
+                continue;
+            }
+        };
+        let locks = first_met(shared, &walk, page.locks).await?;
+        walk.go_on(page.next);
+        if !locks.is_empty() {
+            let next = (walk.at < shared.len()).then(|| walk.to_string());
+            return Ok(LockPage { locks, next });
+        }
+    }
+    Ok(LockPage::default())
+}
+
+async fn one_page(shared: &Shared, walk: &Walk, prefix: &str, limit: usize) -> Result<LockPage> {
+    let mut round = shared.round(shared.timeout);
+    let (member, prefix, cursor) =
+        (shared.members[walk.at].backend(), prefix.to_owned(), walk.cursor.clone());
+    round.add(walk.at, async move { member.list(&prefix, cursor.as_deref(), limit).await });
+    let answer = round.next().await;
+    round.go_on();
+    let silent =
+        || super::refusals::too_few(Operation::Inspect, (0, shared.quorum, shared.len()), Vec::new());
+    answer.map_or_else(|| Err(silent()), |(_, answer)| answer)
+}
+
+/// Those of a member's names that no member before it listed, as the majority sees them.
+async fn first_met(shared: &Shared, walk: &Walk, found: Vec<LockState>) -> Result<Vec<LockState>> {
+    let keys: Vec<Key> = found.iter().filter_map(|state| Key::existing("", &state.name).ok()).collect();
+    let met = |at: usize| walk.listed & 1 << at != 0;
+    let mut locks = Vec::new();
+    for answers in join_all(keys.iter().map(|key| ask(shared, key))).await {
+        if !answers.iter().any(|(at, answer)| met(*at) && matches!(answer, Ok(Some(_)))) {
+            locks.extend(merge(&vote::majority(shared, Operation::Inspect, answers)?, shared.quorum));
+        }
+    }
+    Ok(locks)
+}
+
+/// How far a listing has come.
+#[derive(Debug, Default)]
+struct Walk {
+    /// The member whose turn it is.
+    at: usize,
+    /// Those before it that were listed, a bit for each.
+    listed: u64,
+    /// Where it goes on at this member.
+    cursor: Option<String>,
+}
+
+impl Walk {
+    fn parse(text: &str) -> Result<Self> {
+        let parsed = text.split_once('.').and_then(|(at, rest)| {
+            let (listed, cursor) = rest.split_once('.')?;
+            let cursor = cursor.strip_prefix('+').map(str::to_owned);
+            Some(Self { at: at.parse().ok()?, listed: listed.parse().ok()?, cursor })
+        });
+        parsed.ok_or_else(|| {
+            Error::config(Operation::Inspect, "this is no cursor of a listing; begin without one")
+        })
+    }
+
+    /// The member cannot be listed.
+    fn skip(&mut self) {
+        (self.at, self.cursor) = (self.at + 1, None);
+    }
+
+    /// A page of the member was listed, and this is what it says of the next.
+    fn go_on(&mut self, next: Option<String>) {
+        if next.is_none() {
+            self.listed |= 1 << self.at;
+            self.at += 1;
+        }
+        self.cursor = next;
+    }
+}
+
+impl std::fmt::Display for Walk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.", self.at, self.listed)?;
+        self.cursor.as_ref().map_or(Ok(()), |cursor| write!(f, "+{cursor}"))
+    }
+}

@@ -1,0 +1,105 @@
+//! Answers that never come: the server did it, or will do it later, and nobody is told.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Stage, eventually};
+use leasehold_core::{Client, ErrorKind};
+use leasehold_redis::{Redis, RedisConfig};
+use leasehold_testkit::faultline::{Faultline, Speech};
+
+/// A client behind a faultline, and one that goes straight to the server.
+async fn set(stage: &Stage) -> (Faultline, Client, Client) {
+    let line = Faultline::before(stage.server.address(), Speech::Resp).unwrap();
+    let config = RedisConfig::from_url(&format!("redis://{}", line.address())).unwrap();
+    let config = config.with_command_timeout(Duration::from_millis(500));
+    (line, Client::new(Redis::open(config).await.unwrap()), stage.client().await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_whose_answer_was_swallowed_is_taken_back() {
+    let Some(stage) = Stage::set().await else { return };
+    let (line, client, other) = set(&stage).await;
+    // Scripts are loaded, so that the next request is the one that counts.
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    let hit = line.swallow_reply(b"EVALSHA", 1);
+    let tried = client.lock("a").try_acquire().await;
+    assert_eq!(hit.times(), 1);
+    match tried {
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error:?}"),
+        Ok(guard) => drop(guard.expect("the one who asked again is the one who was granted it")),
+    }
+    client.idle().await;
+    assert!(
+        other.lock("a").try_acquire().await.unwrap().is_some(),
+        "long before the lease of 30 s has ended"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_arrives_after_its_claim_is_gone_grants_nothing() {
+    let Some(stage) = Stage::set().await else { return };
+    let (line, client, other) = set(&stage).await;
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    let held = line.hold_request(b"EVALSHA");
+    let tried = client.lock("late").try_acquire().await;
+    held.caught().await;
+    assert_eq!(tried.unwrap_err().kind(), ErrorKind::Indeterminate);
+    client.idle().await;
+    held.deliver();
+    // The late request has come when another on its connection would have been answered: its client is gone, so look.
+    eventually(async || stage.calls("evalsha").await + stage.calls("eval").await >= 5).await;
+    assert!(other.lock("late").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_whose_answer_was_swallowed_frees_the_lock_all_the_same() {
+    let Some(stage) = Stage::set().await else { return };
+    let (line, client, other) = set(&stage).await;
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    let guard = client.lock("a").acquire().await.unwrap();
+    let hit = line.swallow_reply(b"EVALSHA", 1);
+    drop(guard);
+    client.idle().await;
+    assert_eq!(hit.times(), 1);
+    assert!(other.lock("a").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_whose_answer_was_swallowed_loses_nothing() {
+    let Some(stage) = Stage::set().await else { return };
+    let (line, client, _other) = set(&stage).await;
+    let guard = client.lock("a").ttl("20s").acquire().await.unwrap();
+    guard.extend("20s").await.unwrap();
+    let hit = line.swallow_reply(b"EVALSHA", 1);
+    drop(guard.extend("20s").await);
+    assert_eq!(hit.times(), 1);
+    guard.check().unwrap();
+    guard.extend("20s").await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mute_server_is_an_error_in_time_and_a_cut_connection_is_made_anew() {
+    let Some(stage) = Stage::set().await else { return };
+    let (line, client, _other) = set(&stage).await;
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    line.stall(true);
+    let error = client.lock("a").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error:?}");
+    line.stall(false);
+    line.cut();
+    client.idle().await;
+    eventually(async || client.lock("a").wait("5s").acquire().await.is_ok()).await;
+    line.refuse(true);
+    line.cut();
+    eventually(async || {
+        client.lock("b").try_acquire().await.is_err_and(|e| e.kind() == ErrorKind::Unavailable)
+    })
+    .await;
+    line.refuse(false);
+    eventually(async || client.lock("b").wait("5s").acquire().await.is_ok()).await;
+}
