@@ -57,6 +57,22 @@ async fn a_lock_won_while_the_client_is_shut_down_is_not_held() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_is_handed_a_lock_whose_lease_was_over_before_the_answer_came() {
+    let world = World::new();
+    world.script.next(Verb::Attempt, [Fault::Slow(Duration::from_secs(11))]);
+    let error = world.client.lock("a").ttl("10s").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("longer ttl"), "{error}");
+    // Whoever has patience asks again, and holds what it was told.
+    world.script.next(Verb::Attempt, [Fault::Slow(Duration::from_secs(11))]);
+    let guard = world.client.lock("a").ttl("10s").acquire().await.unwrap();
+    guard.check().unwrap();
+    guard.release().await.unwrap();
+    world.client.idle().await;
+    assert!(world.other.lock("a").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wait_ends_in_time_though_the_store_is_mute() {
     let world = World::new();
     world.script.always(Verb::Attempt, Fault::Never);

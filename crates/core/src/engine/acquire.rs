@@ -11,7 +11,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use super::{
     Engine, SharedHold,
     cohort::{Candidate, Heir, Turn, is_cohort},
-    contend::{Contended, Contest, MARGIN},
+    contend::{Contended, Contest, MARGIN, in_time},
     gate::Place,
     hold::{Hold, Keeping},
     janitor::Janitor,
@@ -151,6 +151,7 @@ impl Contender {
         let _ticket = self.engine.trying.ticket();
         let sent = self.engine.clock.now();
         let answer = self.claim().attempt().await;
+        let answer = answer.and_then(|attempt| in_time(attempt, sent, self.engine.clock.now()));
         self.tried(sent, answer)
     }
 

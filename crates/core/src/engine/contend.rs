@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     backend::{Attempt, Busy, Claim, Grant},
-    error::{Error, Operation, Result, Retry},
+    error::{Error, ErrorKind, Operation, Result, Retry},
 };
 
 /// How much longer than its patience a caller waits for an answer that is on its way.
@@ -97,7 +97,7 @@ impl Contest<'_> {
         let mut last_answer = self.heard;
         let mut pace = Pace::default();
         loop {
-            let busy = match claim.attempt().await {
+            let busy = match claim.attempt().await.and_then(|attempt| in_time(attempt, sent, clock.now())) {
                 Ok(Attempt::Granted(grant)) => return Ok(Contended::Won(grant, sent)),
                 Ok(Attempt::Busy(busy)) => {
                     last_answer = clock.now();
@@ -157,6 +157,18 @@ impl Contest<'_> {
             Patience::Until(end) => spread.min(now.until(end)),
             _ => spread,
         }
+    }
+}
+
+/// A lease that was over before we heard of it is none: nobody is handed a lock that is lost already. What the store has
+/// of it is found by the next try, or withdrawn.
+pub(super) fn in_time(attempt: Attempt, sent: Instant, now: Instant) -> Result<Attempt> {
+    match attempt {
+        Attempt::Granted(grant) if sent.believing(grant.granted) <= now => {
+            let message = "the store took longer to answer than the lease lasts; use a longer ttl";
+            Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, message))
+        }
+        attempt => Ok(attempt),
     }
 }
 

@@ -89,5 +89,8 @@ if (not free or free >= take) and (not head or head == id and line ~= '') then
 end
 local first = redis.call('zrange', counting, 0, 0, 'withscores')
 local left = first[2] and math.max(first[2] - now, 1) or PLACE
-local place = line == 'stand' and stand(id, left) or 0
+local place = 0
+if line == 'stand' then
+  place, left = stand(id, left, lease)
+end
 return busy(id, place, left, 'semaphore', number)

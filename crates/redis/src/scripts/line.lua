@@ -5,6 +5,12 @@ local queue, scores, places =
   'redisson_lock_queue:' .. tag, 'redisson_lock_timeout:' .. tag, 'leasehold_line:' .. tag
 local WAIT, PLACE = 300000, 15000
 
+-- How long somebody with this lease keeps its place without a sign of life: a line is blocked by the dead no longer than
+-- a lock would be.
+local function place_lease(lease)
+  return math.max(2000, math.min(tonumber(lease), PLACE))
+end
+
 -- Takes somebody out of the line and moves up those behind; says whether it stood there.
 local function leave(id)
   redis.call('zrem', places, id)
@@ -45,8 +51,9 @@ local function sweep()
   return nil
 end
 
--- Joins the line or stays in it, and says at which place. `left` is what is left of the lock.
-local function stand(id, left)
+-- Joins the line or stays in it, and says at which place, and when to give the next sign of life at the latest. `left` is
+-- what is left of the lock.
+local function stand(id, left, lease)
   local place, score = redis.call('lpos', queue, id), redis.call('zscore', scores, id)
   if not place or not score then
     local last = redis.call('lindex', queue, -1)
@@ -59,7 +66,8 @@ local function stand(id, left)
   elseif score - now < WAIT / 2 then
     redis.call('zadd', scores, now + WAIT, id)
   end
-  redis.call('zadd', places, now + PLACE, id)
+  local lasts = place_lease(lease)
+  redis.call('zadd', places, now + lasts, id)
   -- A line that everybody left without a word does not stay for ever. The scores outlive the list: Redisson never drops
   -- a list entry without a score.
   local top = redis.call('zrange', scores, -1, -1, 'withscores')
@@ -67,5 +75,5 @@ local function stand(id, left)
   redis.call('pexpire', queue, keep)
   redis.call('pexpire', scores, keep + 1000)
   redis.call('pexpire', places, keep + 1000)
-  return place + 1
+  return place + 1, math.min(left, math.floor(lasts / 3))
 end

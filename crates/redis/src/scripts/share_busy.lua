@@ -31,9 +31,12 @@ if (kind == 'none' or kind == 'read') and (not head or head == id and line ~= ''
   return win(kind == 'none')
 end
 local left = kind == 'none' and PLACE or redis.call('pttl', name)
-local place = line == 'stand' and stand(id, left) or 0
+local place = 0
+if line == 'stand' then
+  place, left = stand(id, left, lease)
+end
 if kind == 'none' then
   -- Whoever is first is about to take it, or is dead; nobody will tell, so look again soon.
-  left = math.min(PLACE, 250 * math.max(place, 1))
+  left = math.min(left, 250 * math.max(place, 1))
 end
 return busy(id, place, left, kind, number)
