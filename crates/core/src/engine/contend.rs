@@ -20,6 +20,10 @@ use crate::{
 /// How much longer than its patience a caller waits for an answer that is on its way.
 pub(super) const MARGIN: Duration = Duration::from_millis(500);
 
+/// After a bell that could not be set up, the first pause before the next look; the next ones are longer and longer, up to
+/// the store's hint.
+const DEAF: Duration = Duration::from_millis(25);
+
 /// Beyond so many others ahead, more of them change nothing.
 const CROWD: usize = 20;
 
@@ -95,7 +99,7 @@ impl Contest<'_> {
         let clock = &self.engine.clock;
         let mut sent = clock.now();
         let mut last_answer = self.heard;
-        let mut pace = Pace::default();
+        let (mut pace, mut deaf) = (Pace::default(), 0);
         loop {
             let busy = match claim.attempt().await.and_then(|attempt| in_time(attempt, sent, clock.now())) {
                 Ok(Attempt::Granted(grant)) => return Ok(Contended::Won(grant, sent)),
@@ -118,8 +122,9 @@ impl Contest<'_> {
             let pause = self.pause(&busy, now);
             tokio::select! {
                 rung = claim.changed() => {
-                    if rung.is_err() {
-                        clock.pause(pause).await;
+                    deaf = if rung.is_err() { deaf + 1 } else { 0 };
+                    if deaf > 0 {
+                        clock.pause(pause.min(DEAF * 2_u32.pow(deaf.min(10)))).await;
                     }
                     let pause = pace.after_ring(sent.until(clock.now()));
                     if !pause.is_zero() {
@@ -148,7 +153,8 @@ impl Contest<'_> {
     }
 
     /// The longest wait without a bell: the store's hint, but no longer than it wants to be polled, nor than we
-    /// have patience. Whoever has others ahead may look less often: of a crowd, only the first need to be quick. Spread a little, so that many who were told the same do not all come at once.
+    /// have patience. Whoever has others ahead may look less often: of a crowd, only the first need to be quick. Spread a
+    /// little, so that many who were told the same do not all come at once.
     fn pause(&self, busy: &Busy, now: Instant) -> Duration {
         let poll = self.engine.backend.info().capabilities.poll * (busy.ahead.min(CROWD) as u32 + 1);
         let hint = busy.retry_after.map_or(poll, |hint| hint.min(poll));
