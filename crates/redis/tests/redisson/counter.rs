@@ -1,7 +1,10 @@
 //! Tasks in Rust and threads in Java add to one number, in two steps, under one lock: not one addition is lost.
 
+use std::process::{Command, Stdio};
+
 use leasehold_core::{Client, Lock};
 use leasehold_interop::Lock as JavaLock;
+use leasehold_redis::{Redis, RedisConfig};
 use redis::aio::MultiplexedConnection;
 use tokio::task::JoinSet;
 
@@ -24,6 +27,7 @@ sentences! {
     a_counter_under_one_write_lock_is_exact
     a_counter_under_one_fenced_lock_is_exact
     two_thousand_tasks_and_a_hundred_threads_count_exactly
+    two_processes_of_a_thousand_tasks_and_one_of_java_count_exactly
 }
 
 async fn a_counter_under_one_lock_is_exact(stage: &mut Stage) {
@@ -44,6 +48,46 @@ async fn a_counter_under_one_fenced_lock_is_exact(stage: &mut Stage) {
 
 async fn two_thousand_tasks_and_a_hundred_threads_count_exactly(stage: &mut Stage) {
     count(stage, &MANY, &stage.java.thread("t1").lock("c"), |rust| rust.lock("c")).await;
+}
+
+async fn two_processes_of_a_thousand_tasks_and_one_of_java_count_exactly(stage: &mut Stage) {
+    let theirs = stage.java.thread("t1").lock("c");
+    let threads = stage.java.thread("t1").count(&theirs, "count", MANY.threads, MANY.times);
+    let this = std::env::current_exe().unwrap();
+    let processes: Vec<_> = (0..MANY.clients)
+        .map(|_| {
+            let mut process = Command::new(&this);
+            process.args(["--ignored", "--exact", "counter::one_process_of_two"]);
+            process.env(URL, stage.redis.server.url()).stdout(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for mut process in processes {
+        let ended = tokio::task::spawn_blocking(move || process.wait());
+        assert!(ended.await.unwrap().unwrap().success());
+    }
+    assert_eq!(java(threads).await, u64::from(MANY.threads * MANY.times));
+    let total = (MANY.clients * MANY.tasks + MANY.threads) * MANY.times;
+    assert_eq!(stage.redis.raw::<u32>(&["GET", "count"]).await, total);
+}
+
+/// Where a process of its own finds the server.
+const URL: &str = "LEASEHOLD_TEST_COUNTER";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a process of its own, started by another test"]
+async fn one_process_of_two() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let client = Client::new(Redis::open(RedisConfig::from_url(&url).unwrap()).await.unwrap());
+    let bare = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..MANY.tasks {
+        let (lock, bare) = (client.lock("c"), bare.clone());
+        tasks.spawn(async move { add(&lock, bare).await });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    client.shutdown("10s").await.unwrap();
 }
 
 async fn count(stage: &Stage, crowd: &Crowd, theirs: &JavaLock<'_>, ours: impl Fn(&Client) -> Lock) {
