@@ -63,6 +63,11 @@ pub(crate) async fn examine(topology: &dyn Topology, terms: &Terms, prefix: &str
     Ok(findings)
 }
 
+/// What tells a server from every other, if it says: one server under two addresses is still one.
+pub(crate) async fn identity(node: &Node) -> Option<String> {
+    Facts::run_id(node).await
+}
+
 async fn examine_node(node: &Node, terms: &Terms) -> Result<Vec<Finding>> {
     let facts = Facts::gather(node).await.map_err(|fault| fault.into_error(Operation::Inspect))?;
     let mut findings = server::judge(&facts, terms);

@@ -65,22 +65,18 @@ impl Redis {
     /// One server of several that answer by majority: it may be down for now. Who it is, is known only if it is up.
     pub(crate) async fn member(config: RedisConfig) -> Result<Self> {
         let mut member = Self::on(&config, connect::start(config.clone())?);
-        let mut info = redis::cmd("INFO");
-        info.arg("server");
-        match member.shared.topology.call("", info).await {
-            Ok(answer) => {
-                let text = answer::text(&answer).unwrap_or_default();
-                if let Some(id) = text.lines().find_map(|line| line.strip_prefix("run_id:")) {
-                    member.info = Arc::new((*member.info).clone().with_identity(id.trim()));
+        let node = member.shared.topology.node("");
+        match node.wire.call(redis::cmd("PING")).await.map_err(|fault| fault.into_error(Operation::Connect)) {
+            Ok(_) => {
+                if let Some(identity) = doctor::identity(&node).await {
+                    member.info = Arc::new((*member.info).clone().with_identity(identity));
                 }
                 Ok(member)
             }
-            Err(fault) => match fault.into_error(Operation::Connect) {
-                down if matches!(down.kind(), ErrorKind::Unavailable | ErrorKind::Indeterminate) => {
-                    Ok(member)
-                }
-                refused => Err(refused),
-            },
+            Err(down) if matches!(down.kind(), ErrorKind::Unavailable | ErrorKind::Indeterminate) => {
+                Ok(member)
+            }
+            Err(refused) => Err(refused),
         }
     }
 

@@ -54,6 +54,12 @@ impl Facts {
         Ok(facts)
     }
 
+    /// What tells this run of the server from every other, if it says.
+    pub(super) async fn run_id(node: &Node) -> Option<String> {
+        let answer = ask(node, redis::cmd("INFO")).await.ok()??;
+        fields(&text(&answer)?).remove("run_id")
+    }
+
     /// A field of `INFO`.
     pub(super) fn info(&self, field: &str) -> Option<&str> {
         self.info.as_ref()?.get(field).map(String::as_str)

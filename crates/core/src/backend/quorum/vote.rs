@@ -43,9 +43,12 @@ impl Votes {
         self.granted.len() >= self.quorum
     }
 
-    /// Whether no answer to come can change the outcome.
+    /// Whether no answer to come can change the outcome: not whether it is won, and not whether enough are of use to
+    /// say why it is lost.
     pub(super) fn is_certain(&self, pending: usize) -> bool {
-        self.is_won() || self.granted.len() + pending < self.quorum
+        let heard = self.granted.len() + self.busy.len();
+        let is_told = heard >= self.quorum || heard + pending < self.quorum;
+        self.is_won() || self.granted.len() + pending < self.quorum && is_told
     }
 
     /// The greatest fence given.

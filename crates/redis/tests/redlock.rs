@@ -1,0 +1,72 @@
+//! Redlock on real servers: a minority may be down, a majority decides, and nobody votes twice.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
+
+mod common;
+
+use common::eventually;
+use leasehold_core::{Client, ErrorKind, backend::Level};
+use leasehold_redis::redlock;
+use leasehold_testkit::servers::{
+    redis::{Independent, Keeps, Setup},
+    start_or_skip,
+};
+
+fn durable() -> Setup {
+    Setup::new().with_keeps(Keeps::EveryWrite)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_five_may_be_down_from_the_beginning_and_come_back() {
+    let Some(mut servers) = start_or_skip(|| Independent::start_as(5, &durable())) else { return };
+    let url = servers.url();
+    for server in &mut servers.members_mut()[..2] {
+        server.crash().unwrap();
+    }
+    let (client, other) =
+        (Client::new(redlock(&url).await.unwrap()), Client::new(redlock(&url).await.unwrap()));
+    assert_eq!(client.info().guarantee.level, Level::S2);
+    let guard = client.lock("a").acquire().await.unwrap();
+    assert!(other.lock("a").try_acquire().await.unwrap().is_none());
+    for server in &mut servers.members_mut()[..2] {
+        server.restart().unwrap();
+    }
+    // A renewal brings those back that have lost the lock, or never had it.
+    eventually(async || {
+        guard.extend("30s").await.unwrap();
+        servers.members().iter().all(|server| server.command(&["EXISTS", "a"]).unwrap() == ":1")
+    })
+    .await;
+    let fence = guard.fence();
+    guard.release().await.unwrap();
+    client.idle().await;
+    let next = other.lock("a").acquire().await.unwrap();
+    assert!(next.fence() > fence);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_majority_nothing_is_granted_and_nothing_stays() {
+    let Some(mut servers) = start_or_skip(|| Independent::start_as(5, &durable())) else { return };
+    let client = Client::new(redlock(&servers.url()).await.unwrap());
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    for server in &mut servers.members_mut()[..3] {
+        server.crash().unwrap();
+    }
+    let error = client.lock("a").try_acquire().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Indeterminate), "{error:?}");
+    client.idle().await;
+    for server in &servers.members()[3..] {
+        assert_eq!(server.command(&["EXISTS", "a"]).unwrap(), ":0");
+    }
+}
+
+#[tokio::test]
+async fn one_server_under_two_addresses_does_not_vote_twice() {
+    let Some(servers) = start_or_skip(|| Independent::start(3)) else { return };
+    let ports: Vec<u16> = servers.members().iter().map(|server| server.port()).collect();
+    let url = format!("redlock+redis://127.0.0.1:{},localhost:{},127.0.0.1:{}", ports[0], ports[0], ports[1]);
+    let error = redlock(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error:?}");
+    let two = format!("redlock+redis://127.0.0.1:{},127.0.0.1:{}", ports[0], ports[1]);
+    assert_eq!(redlock(&two).await.unwrap_err().kind(), ErrorKind::Config);
+}
