@@ -30,6 +30,7 @@ mod rate_limiter;
 mod rate_limiter_changes;
 mod read_write_lock;
 mod read_write_lock_leases;
+mod red_lock;
 mod semaphore;
 mod spin_lock;
 

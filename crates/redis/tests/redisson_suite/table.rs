@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 /// What a row may say of its cases.
-const VERDICTS: [&str; 4] = ["same", "better", "not applicable", "open"];
+const VERDICTS: [&str; 3] = ["same", "better", "not applicable"];
 
 /// A row of the table.
 #[derive(Debug)]
