@@ -72,6 +72,7 @@ elseif kind ~= 'none' and number > of then
 end
 local score = redis.call('zscore', counting, member)
 if kind ~= 'none' and score and tonumber(score) > now then
+  write_for_replicas(keep)
   return { 'held', string.match(redis.call('hget', holds, id) or '0', '^%d+'), score - now }
 end
 local free = kind ~= 'none' and recover()

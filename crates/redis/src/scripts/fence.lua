@@ -4,6 +4,13 @@
 -- Numbers stay text where they can: turning them to and fro costs as much as a command.
 -- So many `more` after it are reserved along with it; the last of them is what is kept, and comes second.
 local fences = 'leasehold_fence:' .. tag
+
+-- A repeated request finds what an earlier one did, and writes nothing. But replicas confirm what the same connection
+-- wrote, and newer servers count nothing else: so here is something to confirm, which comes after what was found.
+local function write_for_replicas(keep)
+  redis.call('pexpire', fences, math.max(redis.call('pttl', fences), tonumber(keep)))
+end
+
 local function next_fence(keep, floor, more)
   local time = redis.call('time')
   local fence = time[1] .. string.format('%06d', time[2])

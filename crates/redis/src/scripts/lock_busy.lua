@@ -15,6 +15,7 @@ elseif kind == 'lock' or kind == 'write' then
   own = not plain and redis.call('hexists', name, kind == 'write' and id .. ':write' or id) == 1
 end
 if own then
+  write_for_replicas(keep)
   -- Nobody was granted anything since: the fence of the name is still this one's, the last of those it reserved.
   local last = redis.call('get', fences) or '0'
   local fence = more and string.format('%.0f', math.max(last - more, 0)) or last

@@ -65,6 +65,7 @@ end
 local score = bulk and redis.call('zscore', bulks, bulk .. ' ' .. id)
   or not bulk and redis.call('zscore', expiries, string.sub(permits, 1, 16))
 if score and tonumber(score) > now then
+  write_for_replicas(keep)
   local note = redis.call('hget', holds, id) or '0'
   return { 'held', string.match(note, '^%d+'), score - now }
 end

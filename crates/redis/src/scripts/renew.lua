@@ -15,10 +15,15 @@ local function lengthen(key, lease)
   return left
 end
 
+-- As in fence.lua: written even where there is nothing to lengthen, because replicas confirm only what is written.
+local function write_for_replicas(fences, keep)
+  redis.call('pexpire', fences, math.max(redis.call('pttl', fences), keep))
+end
+
 -- What lies beside the lock may be on another server already, if the slot is being moved: the lock is what counts.
 local function keep(name, tag, lease)
   local left = lengthen(name, lease)
-  pcall(lengthen, 'leasehold_fence:' .. tag, lease + 86400000)
+  pcall(write_for_replicas, 'leasehold_fence:' .. tag, lease + 86400000)
   pcall(lengthen, 'leasehold_holds:' .. tag, lease)
   return left
 end

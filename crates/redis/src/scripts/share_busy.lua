@@ -11,6 +11,7 @@ if kind == 'read' or kind == 'write' then
   local count = redis.call('hget', name, id)
   local left = count and reader_left(id, count) or -2
   if left > 0 then
+    write_for_replicas(keep)
     return { 'held', string.match(redis.call('hget', holds, id) or '0', '^%d+'), left }
   end
 elseif kind ~= 'none' and kind ~= 'lock' then

@@ -251,7 +251,7 @@ impl Writer {
         let mut batch = VecDeque::new();
         loop {
             tokio::select! {
-                order = self.inbox.recv() => match order {
+                order = self.inbox.recv(), if !self.is_awaiting_replicas() => match order {
                     Some(Order::Send { command, before, answer }) => enqueue(&mut batch, before, command, answer),
                     Some(Order::Close) | None => break,
                 },
@@ -274,6 +274,12 @@ impl Writer {
                 deliver(answer, Err(Fault::Closed));
             }
         }
+    }
+
+    /// What is sent now would stand behind a `WAIT`, and have one of its own to wait for: so it goes with the next write,
+    /// with whatever comes until then.
+    fn is_awaiting_replicas(&self) -> bool {
+        self.traffic.confirmation.is_some() && !self.under_way.is_empty()
     }
 
     /// Takes what is queued. Says whether the wire is to be closed after it.
