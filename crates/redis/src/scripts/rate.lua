@@ -4,6 +4,7 @@
 -- the server, so clients of ours need no common clock.
 --
 -- ARGV[1] is the client, for rates that are for each.
+insist_on_all()
 local rate_of = redis.pcall('hmget', name, 'rate', 'interval', 'type', 'keepAliveTime')
 local rate, interval = tonumber(rate_of[1] or nil), tonumber(rate_of[2] or nil)
 local keep = tonumber(rate_of[4] or nil) or 0

@@ -161,6 +161,26 @@ async fn a_reader_whose_lease_is_on_the_other_server_is_not_taken_for_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limiter_whose_takings_are_on_the_other_server_gives_nothing_twice() {
+    let Some(cluster) = start_or_skip(Cluster::start) else { return };
+    let client = client(&cluster).await;
+    let (name, slot) = name_on(&cluster, 0);
+    let limiter = client.rate_limiter(&name);
+    assert!(limiter.try_set_rate(3, "10m").await.unwrap());
+    assert!(limiter.try_acquire(3).await.unwrap());
+    let migration = cluster.begin_migration(slot, 1).unwrap();
+    // The rate is there, and what was taken of it is here.
+    cluster.move_these_keys(migration, &[&name]).unwrap();
+    assert_eq!(limiter.try_acquire(1).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(limiter.available().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(limiter.set_rate(5, "10m").await.unwrap_err().kind(), ErrorKind::Unavailable);
+    cluster.move_keys(migration).unwrap();
+    cluster.finish_migration(migration).unwrap();
+    assert_eq!(limiter.available().await.unwrap(), 0);
+    assert!(!limiter.try_acquire(1).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn renewals_of_one_slot_do_not_wait_for_the_one_that_is_moved() {
     let Some(cluster) = start_or_skip(Cluster::start) else { return };
     let store = store(&cluster).await;
