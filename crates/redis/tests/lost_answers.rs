@@ -6,8 +6,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Stage, eventually};
-use leasehold_core::{Client, ErrorKind};
+use common::{Stage, eventually, spec};
+use futures_util::FutureExt;
+use leasehold_core::{
+    Client, ErrorKind,
+    backend::{Attempt, Backend, Mode, Shape},
+};
 use leasehold_redis::{Redis, RedisConfig};
 use leasehold_testkit::faultline::{Faultline, Speech};
 
@@ -102,4 +106,29 @@ async fn a_mute_server_is_an_error_in_time_and_a_cut_connection_is_made_anew() {
     .await;
     line.refuse(false);
     eventually(async || client.lock("b").wait("5s").acquire().await.is_ok()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_and_goes_while_nothing_is_heard_costs_nobody_a_wake_up() {
+    let Some(stage) = Stage::set().await else { return };
+    let (line, _client, other) = set(&stage).await;
+    let store = Redis::open(RedisConfig::from_url(&format!("redis://{}", line.address())).unwrap());
+    let store = store.await.unwrap();
+    let guard = other.lock("a").acquire().await.unwrap();
+    let mut waits = store.claim(spec("a", Mode::Exclusive, Shape::Lock));
+    assert!(matches!(waits.attempt().await.unwrap(), Attempt::Busy(_)));
+    waits.changed().await.unwrap();
+    line.refuse(true);
+    line.cut();
+    eventually(async || stage.raw::<Vec<String>>(&["PUBSUB", "CHANNELS"]).await.is_empty()).await;
+    guard.release().await.unwrap();
+    for _ in 0..100 {
+        let mut passes = store.claim(spec("b", Mode::Exclusive, Shape::Lock));
+        assert!(passes.changed().now_or_never().is_none());
+        drop(passes);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    line.refuse(false);
+    let woken = tokio::time::timeout(Duration::from_secs(20), waits.changed()).await;
+    woken.expect("what was told meanwhile is made up for").unwrap();
 }

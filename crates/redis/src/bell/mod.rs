@@ -100,6 +100,7 @@ impl Ear {
             leaving: HashSet::new(),
             empty: Vec::new(),
             arming: Vec::new(),
+            missed: false,
             pause: Pause::default(),
             not_before: None,
         };
@@ -174,6 +175,8 @@ struct Listener {
     /// Channels that nobody listens on any more, and when they are let go.
     empty: Vec<(Instant, String)>,
     arming: Vec<oneshot::Sender<Result<(), Fault>>>,
+    /// There was a time without a connection: what was told then, nobody heard.
+    missed: bool,
     pause: Pause,
     not_before: Option<Instant>,
 }
@@ -283,7 +286,7 @@ impl Listener {
     }
 
     fn lose(&mut self) {
-        self.link = None;
+        self.missed |= self.link.take().is_some();
         self.plain.clear();
         self.by_slot.clear();
         self.leaving.clear();
@@ -338,7 +341,6 @@ impl Listener {
         if wanted.is_empty() {
             return Ok(());
         }
-        let again = self.link.is_none() && self.joined.len() > self.arming.len();
         if self.link.is_none() {
             self.link = Some(Link::open(&self.dialer).await?);
         }
@@ -355,8 +357,8 @@ impl Listener {
         for name in refused {
             self.stray(&name);
         }
-        if again {
-            // What was told while we were away is lost: everybody looks for themselves.
+        if std::mem::take(&mut self.missed) {
+            // Everybody looks for themselves, also those who have just come: that costs one look.
             for rings in self.channels.values().flat_map(|listeners| listeners.bells.values()) {
                 rings.bell.notify_one();
             }
