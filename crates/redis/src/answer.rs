@@ -223,7 +223,7 @@ pub(crate) fn list(value: &Value) -> Option<&[Value]> {
 pub(crate) fn bytes(value: &Value) -> Option<&[u8]> {
     match value {
         Value::BulkString(bytes) => Some(bytes),
-        Value::SimpleString(text) => Some(text.as_bytes()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.as_bytes()),
         _ => None,
     }
 }

@@ -70,3 +70,16 @@ async fn one_server_under_two_addresses_does_not_vote_twice() {
     let two = format!("redlock+redis://127.0.0.1:{},127.0.0.1:{}", ports[0], ports[1]);
     assert_eq!(redlock(&two).await.unwrap_err().kind(), ErrorKind::Config);
 }
+
+#[tokio::test]
+async fn servers_that_do_not_tell_who_they_are_can_be_members() {
+    let Some(servers) = start_or_skip(|| Independent::start(3)) else { return };
+    for server in servers.members() {
+        let user = ["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-info"];
+        server.demand(&user).unwrap();
+    }
+    let url = |password| servers.url().replace("://", &format!("://app:{password}@"));
+    let client = Client::new(redlock(&url("secret")).await.unwrap());
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(redlock(&url("wrong")).await.unwrap_err().kind(), ErrorKind::Denied);
+}

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use leasehold_core::backend::Finding;
 use redis::Value;
 
-use crate::{connect::Node, error::Fault};
+use crate::{answer::text, connect::Node, error::Fault};
 
 /// The settings that matter to locks.
 const SETTINGS: [&str; 9] = [
@@ -140,13 +140,6 @@ fn setting(answer: &Value) -> Option<String> {
         Value::Map(pairs) => text(&pairs.first()?.1),
         Value::Array(words) => text(words.get(1)?),
         _ => None,
-    }
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::VerbatimString { text, .. } => Some(text.clone()),
-        other => crate::answer::text(other),
     }
 }
 
