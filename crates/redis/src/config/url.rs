@@ -68,6 +68,9 @@ impl RedisConfig {
             Some((user, hosts)) => (Some(user), hosts),
             None => (None, authority),
         };
+        if hosts.contains(',') && hosts.split(',').any(str::is_empty) {
+            return Err(config("a server in the store URL has no name; is there a comma too many?"));
+        }
         let usual_port = if kind == "sentinel" { SENTINEL_PORT } else { PORT };
         let addresses = hosts.split(',').map(|host| {
             let (host, port) = host_and_port(host, usual_port)?;
@@ -124,8 +127,12 @@ impl RedisConfig {
             "prefix" | "ttl" => {}
             other => {
                 let known = Self::OPTIONS.join(", ");
+                // What is no word may be part of a password with a question mark in it.
+                let is_word = other.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+                let shown = if is_word { format!(" {other:?}") } else { String::new() };
                 return Err(config(format!(
-                    "unknown option {other:?} in the store URL; Redis knows {known}, prefix, ttl"
+                    "unknown option{shown} in the store URL; Redis knows {known}, prefix, ttl (write a ? in a \
+                     password as %3F)"
                 )));
             }
         }
@@ -198,7 +205,15 @@ mod tests {
         assert_eq!((parsed.scheme(), parsed.db), ("rediss+replicas", 3));
         let parsed = RedisConfig::from_url("redis+cluster://a:1,[::1]:2").unwrap();
         assert_eq!(parsed.servers, Servers::Cluster(vec![tcp("a", 1, false), tcp("::1", 2, false)]));
-        for bad in ["redis://a,b", "redis+sentinel://a", "rediss+unix:///a", "redis+what://a"] {
+        for bad in [
+            "redis://a,b",
+            "redis+sentinel://a",
+            "rediss+unix:///a",
+            "redis+what://a",
+            "redis+replicas://a,",
+            "redis+cluster://a,,b",
+            "redis+sentinel://,a/main",
+        ] {
             assert!(RedisConfig::from_url(bad).is_err(), "{bad}");
         }
     }
@@ -243,8 +258,9 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let url = "redis://u:hunter2@h:99999/";
-        assert!(!RedisConfig::from_url(url).unwrap_err().to_string().contains("hunter2"));
+        for url in ["redis://u:hunter2@h:99999/", "redis://u:1?hunter2@h", "redis://u:1?hunter2@h=3"] {
+            assert!(!RedisConfig::from_url(url).unwrap_err().to_string().contains("hunter2"), "{url}");
+        }
         let shown = format!("{:?}", RedisConfig::from_url("redis://u:hunter2@h").unwrap());
         assert!(!shown.contains("hunter2"), "{shown}");
         for bad in
