@@ -5,7 +5,10 @@
 mod common;
 
 use common::eventually;
-use leasehold_core::{Client, ErrorKind, backend::Level};
+use leasehold_core::{
+    Client, ErrorKind,
+    backend::{Level, Severity},
+};
 use leasehold_redis::redlock;
 use leasehold_testkit::servers::{
     redis::{Independent, Keeps, Setup},
@@ -82,4 +85,28 @@ async fn servers_that_do_not_tell_who_they_are_can_be_members() {
     let client = Client::new(redlock(&url("secret")).await.unwrap());
     client.lock("a").acquire().await.unwrap().release().await.unwrap();
     assert_eq!(redlock(&url("wrong")).await.unwrap_err().kind(), ErrorKind::Denied);
+}
+
+#[tokio::test]
+async fn each_member_is_examined_and_one_that_is_away_is_named() {
+    let Some(mut servers) = start_or_skip(|| Independent::start(3)) else { return };
+    let client = Client::new(redlock(&servers.url()).await.unwrap());
+    let found = client.diagnose().await.unwrap();
+    // What is the same at all of them is said once; each forgets all its votes when it restarts.
+    assert_eq!(found.iter().filter(|finding| finding.topic == "persistence").count(), 1, "{found:?}");
+    assert!(found.iter().all(|finding| finding.topic != "member"), "{found:?}");
+    let (other, gone) = (servers.members()[1].port(), servers.members()[2].port());
+    servers.members()[1].demand(&["CONFIG", "SET", "maxmemory", "1gb"]).unwrap();
+    servers.members()[1].demand(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
+    servers.members_mut()[2].crash().unwrap();
+    let found = client.diagnose().await.unwrap();
+    let eviction: Vec<_> = found.iter().filter(|finding| finding.topic == "eviction").collect();
+    let evicts = |what: &str| what.contains(&format!(":{other}/0: "));
+    assert!(
+        eviction.iter().any(|found| found.severity == Severity::Danger && evicts(&found.what)),
+        "{found:?}"
+    );
+    let member = found.iter().find(|finding| finding.topic == "member").unwrap();
+    assert_eq!(member.severity, Severity::Warning);
+    assert!(member.what.contains(&format!(":{gone}/0 ")), "{member:?}");
 }

@@ -47,8 +47,8 @@ use self::{
     slots::Slots,
 };
 use super::{
-    Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, LatchStep, LockPage,
-    LockState, Mode, Release, Renew, Renewal, Sign, StoreInfo,
+    Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, Finding, LatchStep,
+    LockPage, LockState, Mode, Release, Renew, Renewal, Sign, StoreInfo,
 };
 use crate::{
     error::{Operation, Result},
@@ -230,6 +230,10 @@ impl Backend for Quorum {
 
     async fn list_cells(&self, _prefix: &str, _cursor: Option<&str>, _limit: usize) -> Result<CellPage> {
         Err(refusals::unsupported(Operation::Cell, "cells"))
+    }
+
+    async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {
+        Ok(view::diagnose(&self.shared, prefix).await)
     }
 
     async fn close(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 
 use super::{Shared, vote};
 use crate::{
-    backend::{Backend, Holder, LockPage, LockState, Waiter},
+    backend::{Backend, Finding, Holder, LockPage, LockState, Waiter},
     error::{Error, Operation, Result},
     id::ClaimId,
     key::Key,
@@ -35,6 +35,45 @@ fn one_of(seen: &[&Holder], quorum: usize) -> Option<Holder> {
     let alike = |fence: u64| seen.iter().filter(|holder| holder.fence == fence).count();
     holder.fence = seen.iter().map(|holder| holder.fence).max_by_key(|fence| alike(*fence))?;
     Some(holder)
+}
+
+/// What is found at the members: what is so at all that answer is said once, all else with where it was found.
+pub(super) async fn diagnose(shared: &Shared, prefix: &str) -> Vec<Finding> {
+    let asked = shared.members.iter().map(async |member| {
+        let backend = member.backend();
+        (backend.info().address.clone(), backend.diagnose(prefix).await)
+    });
+    let asked = join_all(asked).await;
+    let told: Vec<&Vec<Finding>> = asked.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+    let mut findings = Vec::new();
+    for (address, answer) in &asked {
+        match answer {
+            Err(error) => findings.push(unseen(address, error, told.len() >= shared.quorum)),
+            Ok(found) => findings.extend(found.iter().cloned().map(|mut finding| {
+                if !told.iter().all(|found| found.contains(&finding)) {
+                    finding.what = format!("{address}: {}", finding.what).into();
+                }
+                finding
+            })),
+        }
+    }
+    let mut seen = Vec::new();
+    findings.retain(|finding| {
+        !seen.contains(finding) && {
+            seen.push(finding.clone());
+            true
+        }
+    });
+    findings
+}
+
+fn unseen(address: &str, error: &Error, others_suffice: bool) -> Finding {
+    let what = format!("{address} cannot be examined: {error}");
+    let finding =
+        if others_suffice { Finding::warning("member", what) } else { Finding::danger("member", what) };
+    let why =
+        "locks need more than half of the members; each one that is away brings the rest closer to that";
+    finding.because(why).remedy("see to this member, or take it out of the URL of every client at once")
 }
 
 /// Everything that a majority knows of a name.
