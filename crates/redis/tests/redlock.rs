@@ -1,7 +1,5 @@
 //! Redlock on real servers: a minority may be down, a majority decides, and nobody votes twice.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
-
 mod common;
 
 use common::eventually;
