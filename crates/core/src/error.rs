@@ -150,6 +150,11 @@ impl Error {
         self
     }
 
+    /// What it came from, where a store said: for the store itself, to tell its own errors apart.
+    pub fn cause(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
+
     /// The same error with what caused it.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {

@@ -20,7 +20,7 @@ use super::{
     time::Instant,
 };
 use crate::{
-    backend::{Attempt, Busy, Capabilities, Claim, ClaimSpec, Grant, Life, Loss, Mode},
+    backend::{Attempt, Busy, Capabilities, Claim, ClaimSpec, Grant, Life, Loss, Mode, record::WAIT_LEASE},
     error::{Error, ErrorKind, Operation, Result, Retry},
 };
 
@@ -293,7 +293,8 @@ impl Drop for Contender {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             let engine = &self.engine;
-            let until = engine.clock.now().after(self.spec.ttl);
+            // It may have a place in line, which lasts longer than a short lease.
+            let until = engine.clock.now().after(self.spec.ttl.max(WAIT_LEASE));
             engine.janitor.carry(Box::pin(leave::release_until(engine.clock.clone(), claim, until)));
         }
     }

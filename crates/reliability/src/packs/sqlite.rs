@@ -16,8 +16,8 @@ use super::Pack;
 use crate::{clock::rest, dice::Dice};
 
 const FULL: &str = "disk full";
-/// Larger than what the store itself may write before it tidies up, so that only the nemesis fills it.
-const SIZE: &str = "size=512m";
+/// Small: the store has to keep its log short by itself.
+const SIZE: &str = "size=24m";
 
 struct Sqlite {
     folder: TempDir,

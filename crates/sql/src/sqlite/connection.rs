@@ -18,6 +18,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use super::{
     error::{Failure, Tried, closed, commit_failed, from_io},
     filesystem::Place,
+    log,
 };
 
 /// What a committed transaction outlives.
@@ -34,7 +35,16 @@ pub(super) enum Durability {
 pub(super) struct Lane {
     place: Arc<Place>,
     durability: Durability,
+    growth: Growth,
     state: Mutex<State>,
+}
+
+/// Whether a connection may make the database larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    Free,
+    /// It uses the pages there are; see `log`.
+    Confined,
 }
 
 #[derive(Debug)]
@@ -45,15 +55,25 @@ enum State {
 }
 
 impl Lane {
+    /// One that may make the database larger.
     pub(super) fn new(place: Arc<Place>, durability: Durability) -> Self {
-        Self { place, durability, state: Mutex::new(State::Idle) }
+        Self { place, durability, growth: Growth::Free, state: Mutex::new(State::Idle) }
+    }
+
+    /// One that uses the pages there are.
+    pub(super) fn confined(place: Arc<Place>, durability: Durability) -> Self {
+        Self { growth: Growth::Confined, ..Self::new(place, durability) }
     }
 
     /// Does some work on the connection, which is all ours meanwhile.
     pub(super) fn with<T>(&self, work: impl FnOnce(&Connection) -> Tried<T>) -> Tried<T> {
         let mut state = self.state();
         if matches!(*state, State::Idle) {
-            *state = State::Open(connect(&self.place, self.durability)?);
+            let connection = connect(&self.place, self.durability)?;
+            if self.growth == Growth::Confined {
+                log::confine(&connection)?;
+            }
+            *state = State::Open(connection);
         }
         match &*state {
             State::Open(connection) => work(connection),
@@ -117,6 +137,7 @@ fn connect(place: &Place, durability: Durability) -> Tried<Connection> {
     // both would wait for the disk.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", log::LIMIT, |_| Ok(()))?;
     Ok(connection)
 }
 

@@ -53,6 +53,16 @@ pub(super) fn commit_failed(error: rusqlite::Error) -> Failure {
     }
 }
 
+/// Whether there was no room on the disk, or may have been none: a quota and the shared memory have codes of their own.
+pub(super) fn lacks_room(error: &Error) -> bool {
+    let cause = error.cause().and_then(|cause| cause.downcast_ref::<rusqlite::Error>());
+    cause.and_then(rusqlite::Error::sqlite_error).is_some_and(|cause| {
+        use ffi::{SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
+        let rooms = [SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN];
+        cause.code == ErrorCode::DiskFull || rooms.contains(&cause.extended_code)
+    })
+}
+
 /// Other connections were in the way. The locking protocol fails when they were so many times in a row.
 fn is_busy(code: ErrorCode) -> bool {
     use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
@@ -64,6 +74,9 @@ fn meaning(code: Option<ErrorCode>, extended: i32) -> (ErrorKind, &'static str) 
     use ErrorKind::{Denied, Internal, Unavailable};
     match code {
         Some(ErrorCode::DiskFull) => (Unavailable, "the disk is full; free some space"),
+        Some(ErrorCode::SystemIoFailure) if extended == ffi::SQLITE_IOERR_SHMSIZE => {
+            (Unavailable, "the disk is full; free some space")
+        }
         Some(ErrorCode::OutOfMemory) => (Unavailable, "the machine is out of memory"),
         Some(ErrorCode::SystemIoFailure) => {
             (Unavailable, "the file could not be read or written; check the disk")

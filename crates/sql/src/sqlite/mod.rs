@@ -32,8 +32,8 @@
 //! # The map
 //!
 //! `store` is the store; `ledger` takes steps in transactions, on `rows` (with the `recent` ones at hand), over a
-//! `connection`. `session`, `bell` with `post`, `cells` and `admin` are its other sides. `setup` and `upkeep` look
-//! after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong; `doctor`
+//! `connection`. `session`, `bell` with `post`, `cells` and `admin` are its other sides. `setup`, `upkeep` and `log`
+//! look after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong; `doctor`
 //! examines all of it for people.
 
 mod admin;
@@ -48,6 +48,7 @@ mod filesystem;
 #[cfg(test)]
 mod fixture;
 mod ledger;
+mod log;
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 mod mounts;
 mod post;

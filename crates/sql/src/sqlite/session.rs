@@ -191,6 +191,8 @@ mod unix {
     pub(in crate::sqlite) struct Session {
         id: ClientId,
         file: OwnedFd,
+        /// Whether the file says what it is. On a full disk it could not.
+        marked: bool,
         missed: bool,
     }
 
@@ -209,9 +211,9 @@ mod unix {
                 let locked = fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
                 if locked && fs::fstat(&file).map_err(failed)?.st_nlink == 1 {
                     give_to(&file, &folder.owner);
-                    // On a full disk the file stays empty, and proves nothing when we are gone: then leases do.
-                    let _ = rustix::io::pwrite(&file, mark(&file).map_err(failed)?.as_bytes(), 0);
-                    return Ok(Self { id, file, missed: false });
+                    let mut session = Self { id, file, marked: false, missed: false };
+                    session.mark();
+                    return Ok(session);
                 }
                 // Before we had the lock a sweep took the file for a dead session's. Nobody knows the id yet.
                 folder.bury(id);
@@ -229,11 +231,21 @@ mod unix {
             self.file.try_clone().ok()
         }
 
-        /// Says so, once, if somebody removed the file.
+        /// Writes the mark if that could not be done before: until it is there the file proves nothing, and should
+        /// we be killed our leases have to run out.
+        fn mark(&mut self) {
+            let Ok(text) = mark(&self.file) else { return };
+            self.marked = rustix::io::pwrite(&self.file, text.as_bytes(), 0) == Ok(text.len());
+        }
+
+        /// Makes up for a mark that could not be written, and says so, once, if somebody removed the file.
         ///
         /// It is not made anew: copies of the descriptor would not keep the new one's lock, and who looks at it would
         /// take the session for dead while they live.
         pub(in crate::sqlite) fn look_after(&mut self) {
+            if !self.marked {
+                self.mark();
+            }
             if !self.missed && fs::fstat(&self.file).is_ok_and(|file| file.st_nlink == 0) {
                 self.missed = true;
                 tracing::warn!(

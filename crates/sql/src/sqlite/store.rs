@@ -26,9 +26,10 @@ use super::{
     cells,
     clock::{self, Boot},
     connection::{Durability, Lane, Patience, blocking},
-    error::{Failure, closed},
+    error::{Failure, closed, lacks_room},
     filesystem::Place,
     ledger::{Ledger, Taken, operation, outlives_boots},
+    log,
     session::{Folder, RollCall, Session},
     setup,
     upkeep::{self, Upkeep},
@@ -39,6 +40,9 @@ const BATCH: usize = 64;
 
 /// How many names are remembered as contended.
 const CROWDED: usize = 1024;
+
+/// How often room is made on a full disk for one request: others may take it before us.
+const ROOMS: usize = 2;
 
 /// Pause between two looks of a waiter nobody rings: how soon the death of a holder is noticed.
 const POLL: Duration = Duration::from_millis(50);
@@ -89,8 +93,8 @@ impl Sqlite {
         let busy_timeout = config.busy_timeout();
         let (boot, ledger) = blocking(move || prepare(&config)).await?;
         let durability = if boot.is_known() { Durability::Boot } else { Durability::Disk };
-        let locks = Arc::new(Lane::new(ledger.place.clone(), durability));
-        let desk = Arc::new(Lane::new(ledger.place.clone(), Durability::Disk));
+        let locks = Arc::new(Lane::confined(ledger.place.clone(), durability));
+        let desk = Arc::new(Lane::confined(ledger.place.clone(), Durability::Disk));
         let upkeep = Upkeep::new(&ledger);
         let info = describe(&boot, &ledger.place);
         let boot = Arc::new(boot);
@@ -119,25 +123,58 @@ impl Sqlite {
             .patiently(self.patience(), move |connection| setup::is_ready(connection, &asked))
             .await?;
         if !ready {
-            let ledger = self.ledger.clone();
-            let work = move |connection: &_| setup::make_ready(connection, &boot, &ledger.folder);
-            self.desk.patiently(self.patience(), work).await?;
+            self.begin(boot).await?;
         }
         let upkeep = self.upkeep.clone();
         self.locks.patiently(self.patience(), move |connection| upkeep.opened(connection)).await
     }
 
+    /// Makes the file ready for this boot, on a connection that may make it larger.
+    async fn begin(&self, boot: Arc<Boot>) -> Result<()> {
+        let lane = Arc::new(Lane::new(self.ledger.place.clone(), Durability::Disk));
+        let ledger = self.ledger.clone();
+        let work = move |connection: &_| setup::make_ready(connection, &boot, &ledger.folder);
+        lane.patiently(self.patience(), work).await?;
+        let upkeep = self.upkeep.clone();
+        let furnish = move || {
+            upkeep.furnish();
+            Ok(())
+        };
+        blocking(furnish).await?;
+        self.locks.patiently(self.patience(), log::confine).await
+    }
+
     /// Takes steps in one transaction and tells those concerned.
     async fn take(&self, steps: Vec<(Key, Step)>) -> Result<Vec<Result<Answer>>> {
         let own = self.session_for(&steps)?;
-        let taken = if steps.iter().any(|(_, step)| outlives_boots(step)) {
-            let ledger = self.ledger.clone();
-            let work = move |connection: &_| ledger.take(connection, own, &steps);
-            self.desk.patiently(self.patience(), work).await?
-        } else {
-            self.take_here(own, &steps).await?
-        };
-        Ok(self.settle(taken))
+        for _ in 0..ROOMS {
+            match self.try_taking(own, &steps).await {
+                Err(error) if self.made_room_for(&error).await => {}
+                taken => return taken.map(|taken| self.settle(taken)),
+            }
+        }
+        self.try_taking(own, &steps).await.map(|taken| self.settle(taken))
+    }
+
+    async fn try_taking(&self, own: Option<ClientId>, steps: &[(Key, Step)]) -> Result<Taken> {
+        if !steps.iter().any(|(_, step)| outlives_boots(step)) {
+            return self.take_here(own, steps).await;
+        }
+        let (ledger, steps) = (self.ledger.clone(), steps.to_vec());
+        let work = move |connection: &_| ledger.take(connection, own, &steps);
+        self.desk.patiently(self.patience(), work).await
+    }
+
+    /// Makes room if it was missing. Says whether what failed took no effect and is worth another try.
+    async fn made_room_for(&self, error: &Error) -> bool {
+        if !lacks_room(error) || !self.upkeep.make_room().await {
+            return false;
+        }
+        for lane in [&self.locks, &self.desk] {
+            // A connection that cannot learn of new pages now fails again, and then learns of them.
+            let _ = lane.patiently(self.patience(), log::confine).await;
+        }
+        error.kind() == ErrorKind::Unavailable
     }
 
     /// Takes steps on this very thread.
@@ -196,7 +233,7 @@ impl Sqlite {
         }
         self.retire(taken.dead);
         if taken.wrote {
-            self.upkeep.wrote();
+            self.upkeep.wrote(&self.locks);
         }
         taken.answers
     }
@@ -214,7 +251,8 @@ impl Sqlite {
     /// Ends our session, in the sense that nothing of it is left in this process.
     fn end_session(&self) {
         let ended = std::mem::replace(&mut *self.own(), Own::Ended);
-        if let Own::Begun(session) = ended {
+        if let Own::Begun(mut session) = ended {
+            session.look_after();
             let id = session.id();
             drop(session);
             self.retire(vec![id]);
@@ -338,7 +376,14 @@ impl RecordStore for Sqlite {
             place.check()?;
             cells::write(connection, &name, expect, &value, ttl)
         };
-        self.desk.patiently(self.patience(), write).await.map_err(|error| error.during(Operation::Cell))
+        let mut written = self.desk.patiently(self.patience(), write.clone()).await;
+        if let Err(error) = &written
+            && self.made_room_for(error).await
+        {
+            written = self.desk.patiently(self.patience(), write).await;
+        }
+        self.upkeep.wrote(&self.locks);
+        written.map_err(|error| error.during(Operation::Cell))
     }
 
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
@@ -400,42 +445,7 @@ fn describe(boot: &Boot, place: &Place) -> StoreInfo {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::backend::Backend;
-
-    use super::{
-        super::fixture::{LONG, open, pass, release, spec, win},
-        *,
-    };
-
-    fn limit(store: &Recorded<Sqlite>, pages: i64) {
-        let limited = store.store().locks.with(|connection| {
-            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
-            Ok(())
-        });
-        limited.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_full_disk_is_told_and_leaves_what_is_held_usable() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(&folder).await;
-        let held = spec("held", LONG);
-        let grant = win(&store, &held).await;
-        limit(&store, 1);
-        let mut refused = None;
-        for number in 0..200 {
-            if let Err(error) = store.claim(spec(&format!("x{number}"), LONG)).attempt().await {
-                refused = Some(error);
-                break;
-            }
-        }
-        let error = refused.expect("two hundred records need more than the pages there are");
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.to_string().contains("the disk is full"), "{error}");
-        release(&store, &held).await;
-        limit(&store, 1 << 20);
-        assert!(pass(&store, "held").await > grant.fence);
-    }
+    use super::{super::fixture::open, *};
 
     #[tokio::test]
     async fn locks_do_not_wait_for_the_disk_and_cells_do() {

@@ -1,6 +1,7 @@
 //! Upkeep: what keeps the file small, in the background, a bounded piece at a time.
 //!
-//! - The log is moved into the database once it has grown, so that no lock's own transaction waits for the disk.
+//! - The log is moved into the database once it has grown, so that no lock's own transaction waits for the disk; and
+//!   at once when a write found no room on the disk, see `log`.
 //! - Rows nobody uses any more are removed, and the floor raised above their fences in the same transaction.
 //! - Files of dead sessions that no record mentions are removed.
 //!
@@ -9,10 +10,8 @@
 //! None of it has to be on the disk: a machine that forgets it has the rows again, and does it again.
 
 use std::{
-    fs,
-    path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,6 +20,7 @@ use std::{
 use leasehold_core::{
     ClientId, Result,
     backend::record::{Moment, Record},
+    time::{Clock, Instant},
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -29,22 +29,18 @@ use super::{
     connection::{Durability, Lane, Transaction},
     error::{Failure, Tried, from_io},
     ledger::Ledger,
-    rows,
+    log, rows,
     session::Folder,
 };
 
 /// After how many writes of ours it is time again.
 const EVERY: u64 = 4096;
 
-/// How large a log may be found at opening, in bytes: who opens a store that nobody else has open reads all of it.
-const LARGE: u64 = 1 << 20;
+/// After how many we look how long the log is: others write to it too.
+const LOOK: u64 = 64;
 
-/// How often the log is moved while others go on writing to it, and how many pages are little enough to stop them for.
-const PASSES: usize = 4;
-const LITTLE: i64 = 256;
-
-/// How long the upkeep waits for others to leave the log, and at worst keeps them from writing.
-const WAIT: Duration = Duration::from_millis(20);
+/// How soon after room could not be made it is tried again.
+const REST: Duration = Duration::from_millis(100);
 
 /// How many rows are too few to bother.
 const FEW: u32 = 2048;
@@ -62,49 +58,84 @@ const SESSIONS: usize = 4096;
 /// upkeep, which so large a file gets whenever it is opened.
 pub(super) const MENTIONS: u32 = 4096;
 
-/// How long nobody needs to look again after somebody did, in microseconds.
-const REST: u64 = 1_000_000;
-
 /// Does the upkeep of one open store.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     lane: Lane,
     folder: Arc<Folder>,
-    log: PathBuf,
     writes: AtomicU64,
     running: AtomicBool,
+    relief: Mutex<Option<Relief>>,
 }
 
-/// How the log is begun anew.
+/// How the last try ended to make room on a full disk.
 #[derive(Clone, Copy, Debug)]
-enum Log {
-    /// Written over from its start: cheaper than to let it grow again.
-    Reuse,
-    /// Cut to nothing.
-    Cut,
+struct Relief {
+    at: Instant,
+    made: bool,
 }
 
 impl Upkeep {
     pub(super) fn new(ledger: &Ledger) -> Arc<Self> {
-        let (place, folder) = (ledger.place.clone(), ledger.folder.clone());
-        let (log, lane) = (place.beside("-wal"), Lane::new(place, Durability::Boot));
-        Arc::new(Self { lane, folder, log, writes: AtomicU64::new(0), running: AtomicBool::new(false) })
+        let lane = Lane::new(ledger.place.clone(), Durability::Boot);
+        Arc::new(Self {
+            lane,
+            folder: ledger.folder.clone(),
+            writes: AtomicU64::new(0),
+            running: AtomicBool::new(false),
+            relief: Mutex::default(),
+        })
     }
 
-    /// Counts a write of ours, and does the upkeep when it is time.
-    pub(super) fn wrote(self: &Arc<Self>) {
-        if self.writes.fetch_add(1, Ordering::Relaxed) % EVERY == EVERY - 1 {
-            self.start(Log::Reuse);
+    /// Counts a write of ours on this connection, and does the upkeep when it is time.
+    pub(super) fn wrote(self: &Arc<Self>, lane: &Lane) {
+        let writes = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_long = || lane.with(log::length).is_ok_and(|length| length >= log::LONG);
+        if writes.is_multiple_of(EVERY) || (writes.is_multiple_of(LOOK) && is_long()) {
+            self.start();
         }
     }
 
     /// Does the upkeep if the file, just opened by this connection, has grown and nobody looks after it.
     pub(super) fn opened(self: &Arc<Self>, connection: &Connection) -> Tried<()> {
-        let large = fs::metadata(&self.log).is_ok_and(|log| log.len() > LARGE);
-        if (large || is_crowded(connection)?) && !was_tended_lately(connection)? {
-            self.start(Log::Cut);
+        let large = log::length(connection)? > log::LARGE;
+        if (large || is_crowded(connection)?) && !log::was_tended_lately(connection)? {
+            self.start();
         }
         Ok(())
+    }
+
+    /// Gives a file that was just made ready the room it needs on a full disk. Without it, it works as well until then.
+    pub(super) fn furnish(&self) {
+        if let Err(Failure::Final(error)) = self.lane.with(log::make_room) {
+            tracing::debug!(%error, "no room could be kept for a full disk");
+        }
+    }
+
+    /// Makes room because a write found none: in the log, and in the database if the disk has it. Says whether another try is worth it.
+    pub(super) async fn make_room(self: &Arc<Self>) -> bool {
+        let (upkeep, asked) = (self.clone(), Clock::boot().now());
+        tokio::task::spawn_blocking(move || upkeep.relieve(asked)).await.unwrap_or(false)
+    }
+
+    /// One at a time in this process; among processes SQLite sees to it, and who is second finds it busy.
+    fn relieve(&self, asked: Instant) -> bool {
+        // Whole values only: a panic leaves the last one.
+        let mut relief = self.relief.lock().unwrap_or_else(PoisonError::into_inner);
+        match *relief {
+            Some(Relief { at, made: true }) if at >= asked => return true,
+            Some(Relief { at, made: false }) if Clock::boot().now() < at.after(REST) => return false,
+            _ => {}
+        }
+        let made = match self.lane.with(log::make_room) {
+            Ok(()) | Err(Failure::Busy) => true,
+            Err(Failure::Final(error)) => {
+                tracing::debug!(%error, "no room could be made in the log");
+                false
+            }
+        };
+        *relief = Some(Relief { at: Clock::boot().now(), made });
+        made
     }
 
     /// Stops all upkeep for good.
@@ -112,14 +143,14 @@ impl Upkeep {
         self.lane.close();
     }
 
-    fn start(self: &Arc<Self>, log: Log) {
+    fn start(self: &Arc<Self>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.running.swap(true, Ordering::SeqCst) {
             return;
         }
         let upkeep = self.clone();
         runtime.spawn_blocking(move || {
-            if let Err(error) = upkeep.run(log) {
+            if let Err(error) = upkeep.run() {
                 tracing::debug!(%error, "upkeep of the database was left to the next");
             }
             upkeep.running.store(false, Ordering::SeqCst);
@@ -127,15 +158,14 @@ impl Upkeep {
     }
 
     /// All of it, once. Gives way to whoever is busy with the file.
-    fn run(&self, log: Log) -> Result<()> {
-        let tended = self.lane.with(|connection| {
-            move_log(connection, log)?;
-            if is_crowded(connection)? { sweep(connection) } else { Ok(()) }
-        });
+    fn run(&self) -> Result<()> {
+        let moved = self.lane.with(log::make_room);
+        let tended =
+            self.lane.with(|connection| if is_crowded(connection)? { sweep(connection) } else { Ok(()) });
         let over = self.folder.unlocked(SESSIONS);
         let over = over.map_err(|error| from_io(error, "cannot read the folder of sessions"))?;
         let buried = self.lane.with(|connection| retire(connection, &self.folder, over, u32::MAX));
-        match tended.and(buried) {
+        match moved.and(tended).and(buried) {
             Ok(()) | Err(Failure::Busy) => Ok(()),
             Err(Failure::Final(error)) => Err(error),
         }
@@ -153,38 +183,6 @@ pub(super) fn retire(connection: &Connection, folder: &Folder, over: Vec<ClientI
 fn is_crowded(connection: &Connection) -> Tried<bool> {
     let many = "SELECT 1 FROM leasehold_record LIMIT 1 OFFSET ?1";
     Ok(connection.query_row(many, [FEW], |_| Ok(())).optional()?.is_some())
-}
-
-fn was_tended_lately(connection: &Connection) -> Tried<bool> {
-    let tended =
-        connection.query_row("SELECT value FROM leasehold_meta WHERE key = 'tended'", [], |row| row.get(0));
-    let tended = tended.optional()?.map_or(0, rows::unsigned);
-    Ok(clock::now().0.saturating_sub(tended) < REST)
-}
-
-/// Moves the log into the database and begins it anew. The first passes, which do nearly all, are in nobody's way;
-/// the last one is, so they are repeated until little is left for it. The first write to the new log waits for the
-/// disk too, so it is ours rather than a lock's.
-fn move_log(connection: &Connection, log: Log) -> Tried<()> {
-    let mut moved = 0;
-    for _ in 0..PASSES {
-        let frames: i64 = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))?;
-        let added = frames - std::mem::replace(&mut moved, frames);
-        if added < LITTLE {
-            break;
-        }
-    }
-    let anew = match log {
-        Log::Reuse => "PRAGMA wal_checkpoint(RESTART)",
-        Log::Cut => "PRAGMA wal_checkpoint(TRUNCATE)",
-    };
-    connection.busy_timeout(WAIT)?;
-    connection.query_row(anew, [], |_| Ok(()))?;
-    let transaction = Transaction::write(connection)?;
-    let keep = "INSERT INTO leasehold_meta VALUES ('tended', ?1)
-                ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    connection.execute(keep, [rows::signed(clock::now().0)?])?;
-    transaction.commit()
 }
 
 /// Removes rows that nobody uses, a stretch at a time, each where the last one ended.
@@ -255,6 +253,7 @@ mod tests {
         },
         *,
     };
+    use std::fs;
 
     fn rows(store: &Recorded<Sqlite>) -> i64 {
         let count = "SELECT count(*) FROM leasehold_record";
@@ -282,7 +281,7 @@ mod tests {
             fences.insert(name, fence);
         }
         for _ in 0..8 {
-            store.store().upkeep.run(Log::Cut).unwrap();
+            store.store().upkeep.run().unwrap();
         }
         assert!(rows(&store) <= FEW.into(), "{} rows", rows(&store));
         for (name, before) in fences {
@@ -294,15 +293,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_log_is_cut_and_nothing_is_lost() {
+    async fn the_log_is_begun_anew_and_nothing_is_lost() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(&folder).await;
         let before = pass(&store, "x").await;
-        store.store().upkeep.run(Log::Cut).unwrap();
-        let log = fs::metadata(folder.path().join("locks.db-wal")).unwrap().len();
-        assert!(log < 32 * 1024, "{log} bytes");
+        for _ in 0..50 {
+            pass(&store, "y").await;
+        }
+        let length = || store.store().upkeep.lane.with(log::length).unwrap();
+        assert!(length() > 50, "{} pages", length());
+        store.store().upkeep.run().unwrap();
+        assert!(length() < 8, "{} pages", length());
         drop(store);
         assert!(pass(&open(&folder).await, "x").await > before);
+    }
+
+    #[tokio::test]
+    async fn a_log_that_grew_too_large_is_cut_to_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        let file = folder.path().join("locks.db-wal");
+        fs::File::options().write(true).open(&file).unwrap().set_len(30 << 20).unwrap();
+        store.store().upkeep.run().unwrap();
+        let size = fs::metadata(&file).unwrap().len();
+        assert!(size <= log::LIMIT.unsigned_abs(), "{size} bytes");
     }
 
     #[cfg(unix)]
@@ -317,7 +331,7 @@ mod tests {
         for file in [&dead, &foreign] {
             fs::write(file, "").unwrap();
         }
-        store.store().upkeep.run(Log::Reuse).unwrap();
+        store.store().upkeep.run().unwrap();
         assert!(!dead.exists());
         assert!(foreign.exists());
         assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2, "our own session has its file still");
@@ -331,7 +345,7 @@ mod tests {
         win(&dead, &spec("x", LONG)).await;
         drop(dead);
         let files = || fs::read_dir(folder.path().join("locks.db-sessions")).unwrap().count();
-        store.store().upkeep.run(Log::Reuse).unwrap();
+        store.store().upkeep.run().unwrap();
         assert_eq!(files(), 1, "the proof that x is free");
         pass(&store, "x").await;
         assert_eq!(files(), 1, "ours; the other is needed no more");
