@@ -27,7 +27,9 @@
 //! processes that see another boot id than ours, as some containers do. It does not notice a file replaced between
 //! its check and a commit, nor processes in a time namespace with a clock of their own. A process stopped in the
 //! middle of a transaction, some twenty microseconds long, keeps all others from writing until it goes on or is
-//! killed: they then fail with the kind `Unavailable`.
+//! killed: they then fail with the kind `Unavailable`. One stopped in the middle of a look keeps the log growing.
+//!
+//! On a full disk new names are refused once the free pages are used up; what is in use goes on, see `log`.
 //!
 //! # The map
 //!

@@ -141,7 +141,7 @@ impl Sqlite {
             Ok(())
         };
         blocking(furnish).await?;
-        self.locks.patiently(self.patience(), log::confine).await
+        self.learn_of_pages().await
     }
 
     /// Takes steps in one transaction and tells those concerned.
@@ -170,11 +170,14 @@ impl Sqlite {
         if !lacks_room(error) || !self.upkeep.make_room().await {
             return false;
         }
-        for lane in [&self.locks, &self.desk] {
-            // A connection that cannot learn of new pages now fails again, and then learns of them.
-            let _ = lane.patiently(self.patience(), log::confine).await;
-        }
+        // A connection that cannot learn of new pages now fails again, and then learns of them.
+        let _ = self.learn_of_pages().await;
         error.kind() == ErrorKind::Unavailable
+    }
+
+    async fn learn_of_pages(&self) -> Result<()> {
+        self.locks.patiently(self.patience(), log::confine).await?;
+        self.desk.patiently(self.patience(), log::confine).await
     }
 
     /// Takes steps on this very thread.
