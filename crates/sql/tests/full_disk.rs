@@ -9,7 +9,7 @@ use std::{fs::File, io::Write as _, path::PathBuf, process::Command};
 use common::{LONG, claim, key, lose, pass, spec, stand_in_line, win};
 use leasehold_core::{
     Error, ErrorKind,
-    backend::{Attempt, Backend, Expect, Recorded, Release, Renew, Renewal},
+    backend::{Attempt, Backend, CellWrite, Expect, Recorded, Release, Renew, Renewal},
 };
 use leasehold_sql::{Sqlite, SqliteConfig};
 use leasehold_testkit::servers::{StartError, start_or_skip};
@@ -138,7 +138,7 @@ async fn locks_in_use_go_on_while_the_disk_is_full() {
     disk.fill();
     let size = disk.log();
     let renewed = spec("renewed", LONG);
-    store.claim(renewed.clone().into()).attempt().await.unwrap();
+    win(&mut store.claim(renewed.clone().into())).await;
     for _ in 0..3000 {
         pass(&store, "x").await;
         let renew = Renew { id: renewed.id, key: renewed.key.clone(), mode: renewed.mode, ttl: LONG };
@@ -163,7 +163,8 @@ async fn cells_are_written_while_the_disk_is_full() {
             Some(cell) => Expect::Version(cell.version),
             None => Expect::Absent,
         };
-        store.write_cell(&name, expect, &[7; 100], None).await.unwrap();
+        let written = store.write_cell(&name, expect, &[7; 100], None).await.unwrap();
+        assert!(matches!(written, CellWrite::Written(_)), "{written:?}");
     }
 }
 

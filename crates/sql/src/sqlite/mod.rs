@@ -34,8 +34,8 @@
 //! # The map
 //!
 //! `store` is the store; `ledger` takes steps in transactions, on `rows` (with the `recent` ones at hand), over a
-//! `connection`. `session`, `bell` with `post`, `cells` and `admin` are its other sides. `setup`, `upkeep` and `log`
-//! look after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong; `doctor`
+//! `connection`. `session`, `bell` with `post`, `cells` and `admin` are its other sides. `open`, `setup`, `upkeep` and
+//! `log` look after the file, `filesystem` with `mounts` after where it is. `clock` tells the time, `error` what went wrong; `doctor`
 //! examines all of it for people.
 
 mod admin;
@@ -53,6 +53,7 @@ mod ledger;
 mod log;
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 mod mounts;
+mod open;
 mod post;
 mod recent;
 mod rows;

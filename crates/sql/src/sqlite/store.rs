@@ -14,8 +14,8 @@ use std::{
 use leasehold_core::{
     ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
     backend::{
-        Attempt, Capabilities, Cell, CellPage, CellWrite, Expect, Finding, Guarantee, Level, Life, LockPage,
-        LockState, RecordStore, Recorded, StoreInfo,
+        Attempt, Cell, CellPage, CellWrite, Expect, Finding, Life, LockPage, LockState, RecordStore,
+        Recorded, StoreInfo,
         record::{Answer, Step},
     },
 };
@@ -24,14 +24,12 @@ use super::{
     SqliteConfig, admin,
     bell::{Bells, SqliteBell},
     cells,
-    clock::{self, Boot},
     connection::{Durability, Lane, Patience, blocking},
     error::{Failure, closed, lacks_room},
-    filesystem::Place,
     ledger::{Ledger, Taken, operation, outlives_boots},
     log,
-    session::{Folder, RollCall, Session},
-    setup,
+    open::{describe, prepare},
+    session::{RollCall, Session},
     upkeep::{self, Upkeep},
 };
 
@@ -44,16 +42,13 @@ const CROWDED: usize = 1024;
 /// How often room is made on a full disk for one request: others may take it before us.
 const ROOMS: usize = 2;
 
-/// Pause between two looks of a waiter nobody rings: how soon the death of a holder is noticed.
-const POLL: Duration = Duration::from_millis(50);
-
 /// Locks in a SQLite file, for all processes of one machine.
 pub struct Sqlite {
     info: StoreInfo,
     busy_timeout: Duration,
-    locks: Arc<Lane>,
-    desk: Arc<Lane>,
-    ledger: Arc<Ledger>,
+    pub(super) locks: Arc<Lane>,
+    pub(super) desk: Arc<Lane>,
+    pub(super) ledger: Arc<Ledger>,
     own: Mutex<Own>,
     bells: Bells,
     /// Names that were busy when we last asked: worth a glance before taking the write lock.
@@ -116,34 +111,6 @@ impl Sqlite {
         Ok(Recorded::new(store))
     }
 
-    async fn make_ready(&self, boot: Arc<Boot>) -> Result<()> {
-        let asked = boot.clone();
-        let ready = self
-            .locks
-            .patiently(self.patience(), move |connection| setup::is_ready(connection, &asked))
-            .await?;
-        if !ready {
-            self.begin(boot).await?;
-        }
-        let upkeep = self.upkeep.clone();
-        self.locks.patiently(self.patience(), move |connection| upkeep.opened(connection)).await
-    }
-
-    /// Makes the file ready for this boot, on a connection that may make it larger.
-    async fn begin(&self, boot: Arc<Boot>) -> Result<()> {
-        let lane = Arc::new(Lane::new(self.ledger.place.clone(), Durability::Disk));
-        let ledger = self.ledger.clone();
-        let work = move |connection: &_| setup::make_ready(connection, &boot, &ledger.folder);
-        lane.patiently(self.patience(), work).await?;
-        let upkeep = self.upkeep.clone();
-        let furnish = move || {
-            upkeep.furnish();
-            Ok(())
-        };
-        blocking(furnish).await?;
-        self.learn_of_pages().await
-    }
-
     /// Takes steps in one transaction and tells those concerned.
     async fn take(&self, steps: Vec<(Key, Step)>) -> Result<Vec<Result<Answer>>> {
         let own = self.session_for(&steps)?;
@@ -175,7 +142,7 @@ impl Sqlite {
         error.kind() == ErrorKind::Unavailable
     }
 
-    async fn learn_of_pages(&self) -> Result<()> {
+    pub(super) async fn learn_of_pages(&self) -> Result<()> {
         self.locks.patiently(self.patience(), log::confine).await?;
         self.desk.patiently(self.patience(), log::confine).await
     }
@@ -286,7 +253,7 @@ impl Sqlite {
         }
     }
 
-    fn patience(&self) -> Patience {
+    pub(super) fn patience(&self) -> Patience {
         Patience::new(self.busy_timeout)
     }
 
@@ -422,28 +389,6 @@ impl RecordStore for Sqlite {
         })
         .await
     }
-}
-
-fn prepare(config: &SqliteConfig) -> Result<(Boot, Arc<Ledger>)> {
-    let boot = clock::boot()?;
-    let place = Place::prepare(config.path())?;
-    let folder = Folder::open(&place.beside("-sessions"), place.file())?;
-    Ok((boot, Ledger::new(place, folder)))
-}
-
-fn describe(boot: &Boot, place: &Place) -> StoreInfo {
-    let guarantee = if boot.is_known() {
-        Guarantee::new(Level::S3, "on a network file system, or if the file is replaced while in use")
-    } else {
-        Guarantee::new(
-            Level::S1,
-            "if the wall clock jumps, on a network file system, or if the file is replaced",
-        )
-    };
-    let mut capabilities = Capabilities::default();
-    capabilities.poll = POLL;
-    let address = format!("sqlite:{}", place.file().display());
-    StoreInfo::new("sqlite", address, guarantee).with_capabilities(capabilities)
 }
 
 #[cfg(test)]
