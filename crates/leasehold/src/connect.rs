@@ -71,7 +71,8 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
         scheme if scheme == "redis+unix" || is_redis(scheme) => open_redis(url).await,
         "redlock+redis" | "redlock+rediss" => open_redlock(url).await,
         other => Err(config(format!(
-            "no store is called {other:?}; there are memory:, sqlite:PATH and redis://HOST"
+            "no store is called {other:?}; there are memory:, sqlite:PATH, redis://HOST, redis+sentinel://, \
+             redis+replicas://, redis+cluster:// and redlock+redis://"
         ))),
     }
 }

@@ -195,7 +195,12 @@ impl Atlas {
         let node = node_at(&mut nodes, &self.config, &self.trouble, &address);
         if !asking {
             let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+            let before = map.owner(slot).map(|owner| owner.node.clone());
             *map = Arc::new(map.with(slot, Member { address, node: node.clone() }));
+            // Whoever listens at the old owner listens elsewhere from now on.
+            if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &node)) {
+                before.ear.scatter();
+            }
             // More slots may have moved than this one.
             self.trouble.notify_one();
         }

@@ -14,6 +14,7 @@ use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo, ProtocolVersion, PushInfo,
     PushKind, RedisConnectionInfo, RedisError, TlsCertificates, Value,
     aio::{MultiplexedConnection, PubSub},
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
 use tokio::sync::Notify;
@@ -22,6 +23,9 @@ use crate::{
     answer::text,
     config::{Address, RedisConfig},
 };
+
+/// How often a silent connection is probed.
+const PROBE: Duration = Duration::from_secs(10);
 
 /// How to reach one server, as often as needed.
 #[derive(Clone, Debug)]
@@ -171,7 +175,10 @@ impl Dialer {
             }
             Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
         };
-        let info = address.into_connection_info()?.set_redis_settings(settings);
+        // A connection whose other end is gone without a word is noticed though nothing is sent on it.
+        let probes = TcpKeepalive::new().with_time(PROBE).with_interval(PROBE);
+        let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
+        let info = address.into_connection_info()?.set_redis_settings(settings).set_tcp_settings(tcp);
         if !matches!(to, Address::Tcp { tls: true, .. }) {
             return Client::open(info);
         }
