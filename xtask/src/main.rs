@@ -19,7 +19,8 @@ cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debi
 cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests
 cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
 cargo xtask bench                              ratios against the limit, in one run
-cargo xtask reliability [--store S] [--seconds N] [--seed K] [--short]   stores under faults; writes docs/reliability.md
+cargo xtask reliability [--store S] [--seconds N | --operations N] [--seed K] [--short]
+                                               stores under faults; writes docs/reliability.md
 
 --allow-missing   a test whose server cannot be had is counted as skipped instead of failing
 ";

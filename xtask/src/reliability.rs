@@ -9,20 +9,49 @@ use crate::steps::{self, Outcome};
 /// The page.
 const PAGE: &str = "docs/reliability.md";
 
-/// Runs it. The words are those of `leasehold-reliability`: `--store`, `--seconds`, `--seed`, `--short`.
+/// Other libraries, to compare with: a crate that is not of this workspace.
+const PEERS: &str = "crates/reliability/peers/Cargo.toml";
+
+/// For every change: a few seconds per store, always under the same faults.
+pub(crate) fn short() -> Outcome {
+    // The debug build is there by then.
+    stores("dev", &["--short", "--seed", "1"])
+}
+
+/// Runs it. The words are those of `leasehold-reliability`: `--store`, `--seconds`, `--operations`, `--seed`, `--short`.
 pub(crate) fn run(words: &[String]) -> Outcome {
-    let is_given = |word: &str| words.iter().any(|given| given == word);
-    // A short run is for every change, and the debug build is there by then.
-    let profile = if is_given("--short") { "dev" } else { "release" };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if words == ["--short"] {
+        return short();
+    }
+    if words.contains(&"--short") {
+        return stores("dev", &words);
+    }
+    peers(&words);
+    let page = if words.contains(&"--store") { &[][..] } else { &["--write", PAGE] };
+    stores("release", &[&words, page].concat())
+}
+
+fn stores(profile: &str, words: &[&str]) -> Outcome {
     let build = ["build", "--profile", profile, "--package", "leasehold-reliability"];
     steps::cargo("workers and nemesis", &build)?;
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--profile", profile, "--package", "leasehold-reliability"]);
     command.args(["--bin", "leasehold-reliability", "--", "--commit", &commit()]).args(words);
-    if !is_given("--store") && !is_given("--short") {
-        command.args(["--write", PAGE]);
-    }
     steps::run("stores under faults", &mut command)
+}
+
+/// Those that cannot be built are missing from the page, which says so.
+fn peers(words: &[&str]) {
+    let store = words.iter().position(|word| *word == "--store").and_then(|at| words.get(at + 1));
+    if store.is_some_and(|store| !store.starts_with("peer-")) {
+        return;
+    }
+    let folder = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let build = ["build", "--release", "--locked", "--manifest-path", PEERS, "--target-dir", &folder];
+    if let Err(problem) = steps::cargo("other libraries", &build) {
+        steps::say(&format!("skipped: other libraries cannot be built: {problem}"));
+    }
 }
 
 /// What is checked out, and whether it was changed since.

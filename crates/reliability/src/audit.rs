@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::{
     Settings,
-    backend::{LockState, Waiter},
+    backend::{Guarantee, LockState, Waiter},
 };
 use tokio::time::timeout;
 
@@ -17,15 +17,24 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// renewals are made when they are first needed.
 const FILES: u64 = 12;
 
-/// Everything that should not be there, in words.
-pub fn leaks(pack: &dyn Pack, endings: &[Ending], killed: &[String]) -> Vec<String> {
-    let mut leaks = match pack.leftovers(killed) {
+/// Everything that should not be there, in words; and what the store says its locks are worth.
+pub fn leaks(pack: &dyn Pack, endings: &[Ending], killed: &[String]) -> (Vec<String>, Option<Guarantee>) {
+    let mut leaks: Vec<String> = match pack.leftovers(killed) {
         Ok(left) => left.into_iter().map(|left| format!("the store keeps {left}")).collect(),
         Err(error) => vec![format!("the store does not say what it keeps: {error}")],
     };
-    leaks.extend(listed(&pack.url(), killed));
+    let claim = match listed(&pack.url()) {
+        Ok((locks, claim)) => {
+            leaks.extend(locks.iter().filter_map(|lock| in_use(lock, killed)));
+            Some(claim)
+        }
+        Err(problem) => {
+            leaks.push(problem);
+            None
+        }
+    };
     leaks.extend(endings.iter().flat_map(of_worker));
-    leaks
+    (leaks, claim)
 }
 
 fn of_worker(ending: &Ending) -> Vec<String> {
@@ -40,24 +49,25 @@ fn of_worker(ending: &Ending) -> Vec<String> {
     words.iter().filter_map(leak).collect()
 }
 
-/// Names that the library itself still finds in use, and not only by the killed.
-fn listed(url: &str, killed: &[String]) -> Vec<String> {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return vec!["no runtime to look for leaks".to_owned()];
-    };
+/// Names that the library itself still finds, and what it says of the store.
+fn listed(url: &str) -> Result<(Vec<LockState>, Guarantee), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime to look for leaks: {error}"))?;
     let look = async {
         let client = leasehold::connect_with(url, Settings::default()).await?;
         let page = client.list("", None, 100).await?;
+        let claim = client.info().guarantee;
         drop(client.shutdown(Duration::from_secs(1)).await);
-        Ok::<_, leasehold::Error>(page.locks)
+        Ok::<_, leasehold::Error>((page.locks, claim))
     };
     match runtime.block_on(async { timeout(PATIENCE, look).await }) {
-        Ok(Ok(locks)) => locks.into_iter().filter_map(|lock| in_use(&lock, killed)).collect(),
-        Ok(Err(error)) => vec![format!("the store cannot be looked at: {error}")],
-        Err(_) => vec!["the store does not answer".to_owned()],
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) => Err(format!("the store cannot be looked at: {error}")),
+        Err(_) => Err("the store does not answer".to_owned()),
     }
 }
 
+/// A name that is in use, and not only by the killed.
 fn in_use(lock: &LockState, killed: &[String]) -> Option<String> {
     let lives = |waiter: &&Waiter| !killed.contains(&waiter.who.client.to_string());
     let waiters: Vec<String> = lock

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use leasehold::backend::Guarantee;
 use leasehold_testkit::history::{Act, Belief, Event, LostUpdate, Notices, Order, Outage, Phase, Verdict};
 
 use crate::packs::Promise;
@@ -15,6 +16,8 @@ const SAMPLES: usize = 20;
 pub struct Report {
     /// Server and version.
     pub version: String,
+    /// What the store itself says its locks are worth: the level, and what would break them.
+    pub claim: Option<Guarantee>,
     /// How many rounds, with which seeds.
     pub seeds: Vec<u64>,
     /// Seconds under faults.
@@ -131,6 +134,7 @@ impl Report {
     /// Adds another round of the same store.
     pub fn add(&mut self, other: Self) {
         self.version = other.version;
+        self.claim = other.claim.or(self.claim);
         self.seeds.extend(other.seeds);
         self.seconds += other.seconds;
         self.done += other.done;
@@ -178,11 +182,12 @@ impl Report {
                 broken.push(format!("{count} {what}"));
             }
         };
-        if promise == Promise::Broken {
-            return match self.overlaps {
-                0 => vec!["the control was not found broken: the checkers do not bite".to_owned()],
-                _ => broken,
-            };
+        match promise {
+            Promise::Broken if self.overlaps == 0 => {
+                return vec!["the control was not found broken: the checkers do not bite".to_owned()];
+            }
+            Promise::Broken | Promise::Peer => return broken,
+            Promise::Exclusive | Promise::Hint => {}
         }
         if promise == Promise::Exclusive {
             must_be_none(self.overlaps, "overlaps");

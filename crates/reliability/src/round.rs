@@ -36,8 +36,8 @@ const SEARCH: Duration = Duration::from_secs(15);
 /// What a round is to be.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The worker's program.
-    pub program: PathBuf,
+    /// Where the workers' programs are.
+    pub programs: PathBuf,
     /// Where its files go.
     pub folder: PathBuf,
     /// Seconds under faults.
@@ -63,7 +63,7 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     report.version = pack.version();
     let register = Register::start(&plan.folder)?;
     let template = template(store, plan, &register, pack.url());
-    let mut fleet = Fleet::start(plan.program.clone(), template, store.crew.workers)?;
+    let mut fleet = Fleet::start(plan.programs.join(store.crew.program), template, store.crew.workers)?;
     let mut dice = Dice::of(plan.seed);
     rest(CALM);
     let (diary, end) = (Diary::default(), Instant::now() + Duration::from_secs(plan.seconds));
@@ -82,7 +82,9 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     register.close();
     rest(plan.lease + Duration::from_secs(1));
     let windows = diary.windows();
-    report.leaks.extend(audit::leaks(&*pack, &endings, &killed(&fleet, &windows)));
+    let (leaks, claim) = audit::leaks(&*pack, &endings, &killed(&fleet, &windows));
+    report.leaks.extend(leaks);
+    report.claim = claim;
     let errors = endings.iter().filter_map(|ending| ending.words.as_ref()).flatten();
     for (word, count) in errors.filter(|(word, _)| word.starts_with("error ") || word == "shutdown") {
         *report.errors.entry(word.trim_start_matches("error ").to_owned()).or_default() += count;
@@ -105,6 +107,7 @@ fn template(store: &Store, plan: &Plan, register: &Register, url: String) -> Arg
         tasks: plan.tasks.unwrap_or(crew.tasks),
         names: plan.names.unwrap_or(crew.names),
         work: plan.work.as_millis() as u64,
+        long: crew.long,
         ttl: plan.lease.as_millis() as u64,
         wait: plan.lease.as_millis() as u64 * 5,
         // Long after the end: it is only for a worker that nobody stops.

@@ -20,6 +20,8 @@ pub struct Heading {
     pub command: String,
     /// The lease of every lock, in milliseconds.
     pub lease: u64,
+    /// Rows that are not there, with the reason.
+    pub missing: Vec<String>,
 }
 
 const INTRODUCTION: &str = "\
@@ -34,19 +36,27 @@ release, its loss, its own deadline and its death: every one counted is a true v
 acknowledged write that left no trace: in a cell that takes every write (*plain*), where a holder that was paused after
 its last look at the lock overwrites its successor, as no lock can prevent; and in a cell that refuses smaller fences
 (*fenced*). *In order* are stretches of at most 2500 grants of a name that a single lock could have gone through, by an
-exhaustive search that knows nothing of the other checkers. Rows marked *hint* may show overlaps under their faults, and say so; controls must show them, or the checkers
-would not bite.
+exhaustive search that knows nothing of the other checkers. Rows marked *hint* may show overlaps under their faults, and
+say so; controls must show them, or the checkers would not bite. *Peers* are other libraries in the same workload under
+the same faults, without renewals and fences, judged by the validity that they themselves return.
+
+The *claim* is what the library itself says of the store: S0 a hint, S1 exclusive while the store keeps its state and
+clocks are sane, S2 also through the loss of any single node, S3 fences grow through every fault.
 ";
 
 /// The whole page.
 pub fn page(heading: &Heading, rows: &[(&Store, Report)]) -> String {
     let mut page = INTRODUCTION.to_owned();
-    let Heading { date, commit, machine, command, lease } = heading;
+    let Heading { date, commit, machine, command, lease, missing } = heading;
     let _ = writeln!(
         page,
         "\n{date}, commit {commit}, {machine}; leases of {lease} ms.\nRepeat it with `{command}`.\n"
     );
+    for row in missing {
+        let _ = writeln!(page, "- Not shown: {row}");
+    }
     page.push_str(&violations(rows));
+    page.push_str(&claims(rows));
     page.push_str(&operations(rows));
     page.push_str(&outages(rows));
     page.push_str(&faults(rows));
@@ -56,9 +66,12 @@ pub fn page(heading: &Heading, rows: &[(&Store, Report)]) -> String {
 fn violations(rows: &[(&Store, Report)]) -> String {
     let head = [
         "store",
-        "promise",
+        "row must be",
+        "claim",
         "server",
         "rounds",
+        "operations",
+        "faults",
         "locks granted",
         "overlaps",
         "lost, plain",
@@ -70,13 +83,15 @@ fn violations(rows: &[(&Store, Report)]) -> String {
         "verdict",
     ];
     let row = |(store, report): &(&Store, Report)| {
-        let without = store.promise == Promise::Broken;
-        let fenced = |count: u64| if without { "no fences".to_owned() } else { count.to_string() };
+        let fenced = |count: u64| if is_ours(store) { count.to_string() } else { "no fences".to_owned() };
         vec![
             store.title.to_owned(),
             promise(store.promise).to_owned(),
+            level(store, report),
             report.version.clone(),
             report.seeds.len().to_string(),
+            report.operations().to_string(),
+            report.faults.values().sum::<u64>().to_string(),
             report.grants.to_string(),
             report.overlaps.to_string(),
             report.plain_lost.to_string(),
@@ -88,7 +103,34 @@ fn violations(rows: &[(&Store, Report)]) -> String {
             verdict(store, report),
         ]
     };
-    format!("## What was found\n\n{}\n", table(&head, rows.iter().map(row)))
+    format!("\n## What was found\n\n{}\n", table(&head, rows.iter().map(row)))
+}
+
+/// What the library says of each store, beside what was seen of it.
+fn claims(rows: &[(&Store, Report)]) -> String {
+    let head = ["store", "claim", "a lock may be granted twice if", "seen here"];
+    let ours = rows.iter().filter(|(store, _)| is_ours(store));
+    let row = |(store, report): &(&Store, Report)| {
+        let unless = report.claim.map(|claim| claim.unless.to_owned());
+        let seen = match (report.overlaps, report.fenced_lost + report.fence_faults) {
+            (0, 0) => "never, and fences held".to_owned(),
+            (overlaps, 0) => format!("{overlaps} times; fences held"),
+            (overlaps, fences) => format!("{overlaps} times, and {fences} times fences failed"),
+        };
+        vec![store.title.to_owned(), level(store, report), unless.unwrap_or_default(), seen]
+    };
+    format!("## What is claimed\n\n{}\n", table(&head, ours.map(row)))
+}
+
+/// Whether it is our lock that is shown, which has fences.
+fn is_ours(store: &Store) -> bool {
+    matches!(store.promise, Promise::Exclusive | Promise::Hint)
+}
+
+/// What the store itself claims.
+fn level(store: &Store, report: &Report) -> String {
+    let claim = report.claim.filter(|_| is_ours(store));
+    claim.map_or_else(|| "none".to_owned(), |claim| claim.level.to_string())
 }
 
 fn operations(rows: &[(&Store, Report)]) -> String {
@@ -128,11 +170,19 @@ fn operations(rows: &[(&Store, Report)]) -> String {
             late_by(99),
             late_by(100),
             report.stillborn.to_string(),
-            report.orders.map(|count| count.to_string()).join(" / "),
+            orders(store, report),
             first.unwrap_or_default(),
         ]
     };
     format!("## What was done\n\n{}\n", table(&head, rows.iter().map(row)))
+}
+
+/// The search goes by fences, so it says nothing of locks without.
+fn orders(store: &Store, report: &Report) -> String {
+    if !is_ours(store) {
+        return "no fences".to_owned();
+    }
+    report.orders.map(|count| count.to_string()).join(" / ")
 }
 
 /// Unavailability and recovery per kind of fault.
@@ -163,7 +213,7 @@ fn outages(rows: &[(&Store, Report)]) -> String {
         })
     });
     format!(
-        "## How long locks could not be had\n\nPer fault, the slowest name counts; faults overlap, and an outage counts \
+        "## Faults by kind, and how long locks could not be had\n\nPer fault, the slowest name counts; faults overlap, and an outage counts \
          for each that it touches. Recovery of a killed worker's locks counts from its death.\n\n{}\n",
         table(&head, lines)
     )
@@ -185,7 +235,8 @@ fn promise(promise: Promise) -> &'static str {
     match promise {
         Promise::Exclusive => "exclusive",
         Promise::Hint => "hint (S0)",
-        Promise::Broken => "control",
+        Promise::Broken => "found broken (control)",
+        Promise::Peer => "shown (peer)",
     }
 }
 
@@ -193,6 +244,8 @@ fn verdict(store: &Store, report: &Report) -> String {
     let broken = report.broken(store.promise);
     match (store.promise, broken.is_empty()) {
         (Promise::Broken, true) => "caught".to_owned(),
+        (Promise::Peer, true) if report.overlaps == 0 => "no overlap found".to_owned(),
+        (Promise::Peer, true) => format!("{} overlaps", report.overlaps),
         (_, true) if report.overlaps > 0 => "broken, as said".to_owned(),
         (_, true) => "holds".to_owned(),
         (_, false) => format!("**{}**", broken.join("; ")),
@@ -230,10 +283,12 @@ mod tests {
             machine: "here".to_owned(),
             command: "cargo xtask reliability".to_owned(),
             lease: 2000,
+            missing: vec!["a store: no server".to_owned()],
         };
         let bad = Report { grants: 5, overlaps: 3, ..Report::default() };
         let rows: Vec<(&Store, Report)> = STORES.iter().map(|store| (store, bad.clone())).collect();
         let page = page(&heading, &rows);
+        assert!(page.contains("- Not shown: a store: no server"));
         for store in STORES {
             assert!(page.contains(store.title), "{}", store.title);
         }

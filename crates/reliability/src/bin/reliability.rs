@@ -1,21 +1,40 @@
 //! Runs stores under faults, says what was found, and writes the page.
 //!
-//! Longer runs are several rounds, each with servers, workers and a seed of its own. A round that finds a violation
-//! keeps its folder and prints the command that repeats it.
+//! Longer runs are several rounds, each with servers, workers and a seed of its own, and each checked by itself: what is
+//! kept of it are counts. A round that finds a violation keeps its folder and prints the command that repeats it.
+//!
+//! With `--operations` rounds go on until so many acquires and releases were checked, by more tasks on more names with
+//! less work each.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use clap::Parser;
 use leasehold_reliability::{
-    packs::{STORES, Store},
+    packs::{Promise, STORES, Store},
     report::Report,
     round::{self, Plan},
     table::{self, Heading},
 };
 use leasehold_testkit::servers::Missing;
 
-/// The longest round: a history must fit into memory.
+/// The longest round, in seconds.
 const ROUND: u64 = 60;
+
+/// A short round: long enough for every kind of fault of most stores.
+const SHORT: u64 = 6;
+
+/// The first round of a run that counts operations: how fast the store is, is not known yet.
+const FIRST: u64 = 15;
+
+/// About so many operations are in a round at most: its history must fit into memory.
+const HISTORY: u64 = 400_000;
+
+/// What a run that counts operations ends with, whatever was done until then.
+const ROUNDS: u64 = 1000;
 
 /// Leasehold under faults.
 #[derive(Debug, Parser)]
@@ -26,23 +45,30 @@ struct Options {
     /// Seconds under faults, per store
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+    /// Go on until so many acquires and releases per store were checked, instead of so many seconds
+    #[arg(long, conflicts_with_all = ["seconds", "short"])]
+    operations: Option<u64>,
     /// The seed of the first round; the next round has the next
     #[arg(long)]
     seed: Option<u64>,
-    /// A few seconds per store, with short leases: for every change
+    /// A few seconds per store, with short leases, without peers: for every change
     #[arg(long)]
     short: bool,
     /// The lease, in milliseconds
     #[arg(long, default_value_t = 2000)]
     lease: u64,
     /// The longest work under a lock, in milliseconds
-    #[arg(long, default_value_t = 20)]
+    #[arg(
+        long,
+        default_value_t = 20,
+        default_value_if("operations", clap::builder::ArgPredicate::IsPresent, "2")
+    )]
     work: u64,
     /// Tasks in each worker, instead of the store's own number
-    #[arg(long)]
+    #[arg(long, default_value_if("operations", clap::builder::ArgPredicate::IsPresent, "24"))]
     tasks: Option<u32>,
     /// Names per kind, instead of the store's own number
-    #[arg(long)]
+    #[arg(long, default_value_if("operations", clap::builder::ArgPredicate::IsPresent, "12"))]
     names: Option<u64>,
     /// Keep the histories of rounds in which nothing was found, too
     #[arg(long)]
@@ -58,9 +84,12 @@ struct Options {
 fn main() -> ExitCode {
     let mut options = Options::parse();
     if options.short {
-        (options.seconds, options.lease) = (12, 1000);
+        (options.seconds, options.lease) = (SHORT, 1000);
     }
-    let wanted = |store: &&Store| options.store.as_deref().is_none_or(|name| name == store.name);
+    let wanted = |store: &&Store| match &options.store {
+        Some(name) => name == store.name,
+        None => !options.short || store.promise != Promise::Peer,
+    };
     let stores: Vec<&Store> = STORES.iter().filter(wanted).collect();
     if stores.is_empty() {
         let names: Vec<&str> = STORES.iter().map(|store| store.name).collect();
@@ -69,22 +98,26 @@ fn main() -> ExitCode {
     }
     let seed = options.seed.unwrap_or_else(|| u64::from(std::process::id()));
     let mut fine = true;
-    let mut rows = Vec::new();
+    let (mut rows, mut missing) = (Vec::new(), Vec::new());
     for store in stores {
         let report = all_rounds(store, &options, seed);
         fine &= match &report {
             Ok(report) => report.broken(store.promise).is_empty(),
-            Err(problem) => is_skipped(problem),
+            Err(problem) => is_skipped(store, problem),
         };
         match report {
             Ok(report) => rows.push((store, report)),
-            // Counted by whoever reads our lines, as in tests.
-            Err(problem) if is_skipped(&problem) => say(&format!("skipped: {}: {problem}", store.name)),
-            Err(problem) => say(&format!("{}: could not be carried through: {problem}", store.name)),
+            Err(problem) => {
+                // Counted by whoever reads our lines, as in tests.
+                let what =
+                    if is_skipped(store, &problem) { "skipped" } else { "could not be carried through" };
+                say(&format!("{what}: {}: {problem}", store.name));
+                missing.push(format!("{}: {problem}", store.title));
+            }
         }
     }
     if let Some(file) = &options.write
-        && let Err(error) = std::fs::write(file, table::page(&heading(&options, seed), &rows))
+        && let Err(error) = std::fs::write(file, table::page(&heading(&options, seed, missing), &rows))
     {
         say(&format!("cannot write {}: {error}", file.display()));
         fine = false;
@@ -92,31 +125,58 @@ fn main() -> ExitCode {
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A store whose server is not installed, where that is allowed.
-fn is_skipped(problem: &str) -> bool {
-    Missing::policy() == Missing::Skip && problem.contains("is not installed")
+/// A store whose server is not installed, where that is allowed; or another library, which proves nothing of ours.
+fn is_skipped(store: &Store, problem: &str) -> bool {
+    let may_be_missing = Missing::policy() == Missing::Skip && problem.contains("is not installed");
+    may_be_missing || store.promise == Promise::Peer
 }
 
 fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, String> {
+    if !programs()?.join(store.crew.program).exists() {
+        return Err(format!("its worker {} is not built", store.crew.program));
+    }
     let mut sum = Report::default();
     let rounds = options.seconds.div_ceil(ROUND).max(1);
-    for index in 0..rounds {
+    let mut index = 0;
+    let began = Instant::now();
+    loop {
+        let seconds = match options.operations {
+            None if index == rounds => return Ok(sum),
+            None => options.seconds / rounds,
+            Some(wanted) if sum.operations() >= wanted || index == ROUNDS => return Ok(sum),
+            Some(wanted) => next_round(&sum, wanted),
+        };
         let seed = seed + index;
-        let seconds = options.seconds / rounds;
-        say(&format!("{}: round {} of {rounds}, {seconds} s, seed {seed}", store.name, index + 1));
-        let report = one_round(store, options, seconds, seed)?;
-        say(&format!("{}: {}", store.name, summary(&report)));
-        sum.add(report);
+        index += 1;
+        say(&format!("{}: round {index}, {seconds} s, seed {seed}", store.name));
+        sum.add(one_round(store, options, seconds, seed)?);
+        let took = began.elapsed().as_secs();
+        say(&format!("{}: {} in {took} s", store.name, summary(&sum)));
     }
-    Ok(sum)
+}
+
+/// How many seconds the next round of a run is to have that counts operations: as many as are needed for what is
+/// missing, if that fits into memory.
+fn next_round(sum: &Report, wanted: u64) -> u64 {
+    if sum.seconds == 0 {
+        return FIRST;
+    }
+    let speed = (sum.operations() / sum.seconds).max(1);
+    let most = (HISTORY / speed).clamp(1, ROUND);
+    ((wanted - sum.operations()) / speed + 1).clamp(FIRST.min(most), most)
+}
+
+/// Where the programs of workers are: beside this one.
+fn programs() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(own.parent().map(Path::to_owned).unwrap_or_default())
 }
 
 fn one_round(store: &Store, options: &Options, seconds: u64, seed: u64) -> Result<Report, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = tempfile::Builder::new().prefix("leasehold-reliability-").tempdir();
     let folder = folder.map_err(|error| error.to_string())?;
     let plan = Plan {
-        program: program.with_file_name("leasehold-worker"),
+        programs: programs()?,
         folder: folder.path().to_owned(),
         seconds,
         seed,
@@ -153,7 +213,7 @@ fn summary(report: &Report) -> String {
     )
 }
 
-fn heading(options: &Options, seed: u64) -> Heading {
+fn heading(options: &Options, seed: u64, missing: Vec<String>) -> Heading {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default().trim().to_owned();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Heading {
@@ -162,6 +222,7 @@ fn heading(options: &Options, seed: u64) -> Heading {
         machine: format!("Linux {}, {cores} cores", read("/proc/sys/kernel/osrelease")),
         command: command(options, seed),
         lease: options.lease,
+        missing,
     }
 }
 
@@ -169,6 +230,9 @@ fn command(options: &Options, seed: u64) -> String {
     let Options { seconds, lease, work, .. } = options;
     if options.short {
         return format!("cargo xtask reliability --short --seed {seed}");
+    }
+    if let Some(operations) = options.operations {
+        return format!("cargo xtask reliability --operations {operations} --seed {seed} --lease {lease}");
     }
     format!("cargo xtask reliability --seconds {seconds} --seed {seed} --lease {lease} --work {work}")
 }

@@ -7,11 +7,5 @@ use clap::Parser as _;
 use leasehold_reliability::worker::{self, Arguments};
 
 fn main() -> ExitCode {
-    match worker::run(Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            worker::say(&problem);
-            ExitCode::FAILURE
-        }
-    }
+    worker::main(Arguments::parse(), |_, _| None)
 }

@@ -1,10 +1,15 @@
 //! One file per store and topology: how to start it, what can befall it, and what its locks are worth.
 
 mod memory;
+mod redis_clock;
 mod redis_cluster;
 mod redis_empty;
+mod redis_evicting;
+mod redis_replicas;
 mod redis_sentinel;
 mod redis_single;
+mod redis_wire;
+mod redlock;
 mod sqlite;
 
 use std::{io, time::Duration};
@@ -63,17 +68,23 @@ pub enum Promise {
     Hint,
     /// A control that must be found broken, or the checkers do not bite.
     Broken,
+    /// Another library, for comparison: whatever is found is shown.
+    Peer,
 }
 
 /// Who works on a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Crew {
+    /// The program of each, beside the one that runs them.
+    pub program: &'static str,
     /// How many processes.
     pub workers: usize,
     /// How many tasks in each.
     pub tasks: u32,
     /// How many names per kind.
     pub names: u64,
+    /// One hold in so many lasts longer than its lease.
+    pub long: u64,
     /// What they do.
     pub kinds: &'static [Kind],
     /// What befalls the workers themselves.
@@ -99,12 +110,34 @@ impl Hazard {
     }
 }
 
+/// The program of workers, and of those that use other libraries, which is built by itself.
+const WORKER: &str = "leasehold-worker";
+const PEER: &str = "leasehold-peer";
+
 /// Eight processes that do everything, killed and paused.
-const EVERYTHING: Crew =
-    Crew { workers: 8, tasks: 6, names: 2, kinds: &Kind::ALL, hazards: &[Hazard::Kill, Hazard::Pause] };
+const EVERYTHING: Crew = Crew {
+    program: WORKER,
+    workers: 8,
+    tasks: 6,
+    names: 2,
+    long: 150,
+    kinds: &Kind::ALL,
+    hazards: &[Hazard::Kill, Hazard::Pause],
+};
 
 /// Eight processes that only take one lock at a time.
 const LOCKS: Crew = Crew { tasks: 4, names: 4, kinds: &[Kind::Lock], ..EVERYTHING };
+
+/// Eight processes that mostly hold a lock for long: whoever forgets it is found out.
+const LONG_HOLDS: Crew = Crew { long: 3, ..LOCKS };
+
+/// What a majority can agree on.
+const OF_A_MAJORITY: Crew = Crew { kinds: &[Kind::Lock, Kind::Rw, Kind::Reentry, Kind::Set], ..EVERYTHING };
+
+/// Eight processes that use another library.
+const fn peers(kinds: &'static [Kind]) -> Crew {
+    Crew { program: PEER, kinds, ..LOCKS }
+}
 
 /// Everything, among storms and a crowd.
 const IN_MEMORY: [Kind; 8] =
@@ -116,7 +149,7 @@ pub const STORES: &[Store] = &[
         name: "memory",
         title: "memory, one process",
         promise: Promise::Exclusive,
-        crew: Crew { workers: 1, tasks: 15, names: 2, kinds: &IN_MEMORY, hazards: &[Hazard::Pause] },
+        crew: Crew { workers: 1, tasks: 15, kinds: &IN_MEMORY, hazards: &[Hazard::Pause], ..EVERYTHING },
         start: memory::start,
     },
     Store {
@@ -134,11 +167,39 @@ pub const STORES: &[Store] = &[
         start: redis_single::start,
     },
     Store {
+        name: "redis-wire",
+        title: "Redis, one server, AOF always, behind a bad wire",
+        promise: Promise::Exclusive,
+        crew: EVERYTHING,
+        start: redis_wire::start,
+    },
+    Store {
         name: "redis-empty",
         title: "Redis, one server, restarts empty",
         promise: Promise::Hint,
-        crew: LOCKS,
+        crew: LONG_HOLDS,
         start: redis_empty::start,
+    },
+    Store {
+        name: "redis-evicting",
+        title: "Redis, one server, evicts keys at random",
+        promise: Promise::Hint,
+        crew: LOCKS,
+        start: redis_evicting::start,
+    },
+    Store {
+        name: "redis-clock",
+        title: "Redis, one server, AOF always, its clock steps",
+        promise: Promise::Hint,
+        crew: LONG_HOLDS,
+        start: redis_clock::start,
+    },
+    Store {
+        name: "redis-replicas-wait",
+        title: "Redis, three servers, promoted by hand, wait_replicas=2",
+        promise: Promise::Exclusive,
+        crew: LOCKS,
+        start: redis_replicas::start,
     },
     Store {
         name: "redis-sentinel",
@@ -162,11 +223,53 @@ pub const STORES: &[Store] = &[
         start: redis_cluster::start,
     },
     Store {
+        name: "redis-cluster-wait",
+        title: "Redis Cluster, three primaries and their replicas, wait_replicas=1",
+        promise: Promise::Exclusive,
+        crew: LOCKS,
+        start: redis_cluster::start_waiting,
+    },
+    Store {
+        name: "redlock",
+        title: "Redlock, five servers, AOF always",
+        promise: Promise::Exclusive,
+        crew: OF_A_MAJORITY,
+        start: redlock::start,
+    },
+    Store {
+        name: "redlock-empty",
+        title: "Redlock, five servers, restart empty",
+        promise: Promise::Hint,
+        crew: LONG_HOLDS,
+        start: redlock::start_empty,
+    },
+    Store {
         name: "naive",
         title: "control: SET NX + DEL on one Redis, AOF always",
         promise: Promise::Broken,
         crew: Crew { kinds: &[Kind::Naive], ..LOCKS },
         start: redis_single::start,
+    },
+    Store {
+        name: "peer-rslock",
+        title: "peer: rslock 0.10 on one Redis, AOF always",
+        promise: Promise::Peer,
+        crew: peers(&[Kind::Rslock]),
+        start: redis_single::start,
+    },
+    Store {
+        name: "peer-rslock-five",
+        title: "peer: rslock 0.10 on five servers, AOF always",
+        promise: Promise::Peer,
+        crew: peers(&[Kind::Rslock]),
+        start: redlock::start,
+    },
+    Store {
+        name: "peer-redlock-five",
+        title: "peer: redlock 2.0 on five servers, AOF always",
+        promise: Promise::Peer,
+        crew: peers(&[Kind::Redlock]),
+        start: redlock::start,
     },
 ];
 

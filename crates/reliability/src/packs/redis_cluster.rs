@@ -1,6 +1,7 @@
 //! A Redis Cluster: primaries are killed and their replicas take over, and slots of names in use move to and fro.
 //!
-//! Replication is asynchronous, so a failover may lose what the old primary had just granted: this row is a hint.
+//! Replication is asynchronous, so a failover may lose what the old primary had just granted: that row is a hint. With
+//! `wait_replicas` a grant is returned only when the replica that may take over has it.
 
 use std::{io, time::Duration};
 
@@ -18,19 +19,32 @@ const MOVE: &str = "slot of a name moved";
 /// Some names that workers use.
 const NAMES: [&str; 6] = ["lock-0", "fair-1", "rw-0", "permits-1", "reentry-0", "set-1"];
 
-struct Slots(Cluster);
+struct Slots {
+    servers: Cluster,
+    options: &'static str,
+}
 
 pub(super) fn start() -> Result<Box<dyn Pack>, StartError> {
-    Ok(Box::new(Slots(Cluster::start_as(&Setup::new().with_keeps(Keeps::EveryWrite))?)))
+    open("")
+}
+
+/// Every grant and renewal is known to the primary's replica before it is believed.
+pub(super) fn start_waiting() -> Result<Box<dyn Pack>, StartError> {
+    open("?wait_replicas=1")
+}
+
+fn open(options: &'static str) -> Result<Box<dyn Pack>, StartError> {
+    let servers = Cluster::start_as(&Setup::new().with_keeps(Keeps::EveryWrite))?;
+    Ok(Box::new(Slots { servers, options }))
 }
 
 impl Pack for Slots {
     fn url(&self) -> String {
-        self.0.url()
+        format!("{}{}", self.servers.url(), self.options)
     }
 
     fn version(&self) -> String {
-        redis_single::version(&self.0.nodes()[0])
+        redis_single::version(&self.servers.nodes()[0])
     }
 
     fn faults(&self) -> &'static [&'static str] {
@@ -39,28 +53,29 @@ impl Pack for Slots {
 
     fn inflict(&mut self, fault: &str, _lease: Duration, dice: &mut Dice) -> io::Result<()> {
         let name = *dice.choose(&NAMES);
-        let slot = self.0.slot_of(name)?;
+        let slot = self.servers.slot_of(name)?;
         if fault == KILL {
-            let old = self.0.crash_owner(slot)?;
-            self.0.await_takeover(slot, old)?;
+            let old = self.servers.crash_owner(slot)?;
+            self.servers.await_takeover(slot, old)?;
             rest(dice.between(Duration::ZERO, Duration::from_secs(1)));
-            self.0.nodes_mut()[old].restart().map_err(io::Error::other)?;
-            return self.0.await_settled();
+            self.servers.nodes_mut()[old].restart().map_err(io::Error::other)?;
+            return self.servers.await_settled();
         }
-        let owner = self.0.owner(slot)?;
+        let owner = self.servers.owner(slot)?;
         let others: Vec<usize> = self.primaries().filter(|node| *node != owner).collect();
-        self.0.migrate_slot(slot, *dice.choose(&others))
+        self.servers.migrate_slot(slot, *dice.choose(&others))
     }
 
     fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {
-        let left = self.primaries().map(|node| redis_single::leftovers(&self.0.nodes()[node], killed));
+        let left = self.primaries().map(|node| redis_single::leftovers(&self.servers.nodes()[node], killed));
         Ok(left.collect::<io::Result<Vec<_>>>()?.concat())
     }
 }
 
 impl Slots {
     fn primaries(&self) -> impl Iterator<Item = usize> {
-        let is_primary = |node: &usize| self.0.nodes()[*node].role().is_ok_and(|role| role == Role::Primary);
-        (0..self.0.nodes().len()).filter(is_primary)
+        let is_primary =
+            |node: &usize| self.servers.nodes()[*node].role().is_ok_and(|role| role == Role::Primary);
+        (0..self.servers.nodes().len()).filter(is_primary)
     }
 }

@@ -1,4 +1,5 @@
-//! One Redis that loses nothing it answered: killed and restarted, stopped, its connections cut, its scripts forgotten.
+//! One Redis that loses nothing it answered: killed and restarted, stopped, its connections cut, its scripts forgotten,
+//! its memory short.
 
 use std::{io, time::Duration};
 
@@ -16,6 +17,7 @@ const FLUSH: &str = "SCRIPT FLUSH";
 const CUT: &str = "CLIENT KILL TYPE normal";
 const DEAF: &str = "CLIENT KILL TYPE pubsub";
 const STALL: &str = "CLIENT PAUSE";
+const MEMORY: &str = "out of memory";
 
 /// How often a fault that is over at once is repeated.
 const TIMES: u64 = 10;
@@ -36,7 +38,7 @@ impl Pack for Single {
     }
 
     fn faults(&self) -> &'static [&'static str] {
-        &[KILL, PAUSE, FLUSH, CUT, DEAF, STALL]
+        &[KILL, PAUSE, FLUSH, CUT, DEAF, STALL, MEMORY]
     }
 
     fn inflict(&mut self, fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()> {
@@ -52,6 +54,11 @@ impl Pack for Single {
                 self.0.demand(&["CLIENT", "PAUSE", &span.as_millis().to_string(), "ALL"])?;
                 rest(span);
                 Ok(())
+            }
+            MEMORY => {
+                limit_memory(&self.0, "1")?;
+                rest(dice.between(lease / 4, lease * 3 / 2));
+                limit_memory(&self.0, "0")
             }
             FLUSH => again(&self.0, &["SCRIPT", "FLUSH"], dice),
             CUT => again(&self.0, &["CLIENT", "KILL", "TYPE", "normal"], dice),
@@ -69,6 +76,11 @@ pub(super) fn kill(redis: &mut Redis, dice: &mut Dice) -> io::Result<()> {
     redis.crash()?;
     rest(dice.between(Duration::ZERO, Duration::from_millis(1500)));
     redis.restart().map_err(io::Error::other)
+}
+
+/// So many bytes; zero for no limit.
+pub(super) fn limit_memory(redis: &Redis, bytes: &str) -> io::Result<()> {
+    redis.demand(&["CONFIG", "SET", "maxmemory", bytes]).map(drop)
 }
 
 /// The same command a few times within a second.

@@ -15,8 +15,6 @@ use tokio::time::{sleep, timeout};
 use super::{Arguments, connection::Connection, next_owner, say};
 use crate::dice::Dice;
 
-/// One hold in so many lasts longer than its lease, so that renewals matter.
-const LONG: u64 = 150;
 /// One acquire in so many is dropped half-way, one guard in so many is dropped instead of released.
 const DROPPED: u64 = 25;
 /// The longest that an acquire to be dropped may go on.
@@ -140,7 +138,7 @@ impl Desk {
     pub(super) async fn work_both(&mut self, guard: &Guard, other: Option<&Guard>, owner: u64) -> bool {
         let work = Duration::from_millis(self.arguments.work);
         let lease = Duration::from_millis(self.arguments.ttl);
-        let long = if self.dice.one_in(LONG) { lease * 3 / 2 } else { Duration::ZERO };
+        let long = if self.dice.one_in(self.arguments.long) { lease * 3 / 2 } else { Duration::ZERO };
         let watched = self.dice.between(Duration::ZERO, work / 2 + long);
         let watch_other = async {
             match other {

@@ -6,7 +6,7 @@ use leasehold::Owner;
 use leasehold_testkit::history::{Act, Mode};
 use tokio::sync::watch;
 
-use super::{crowd, desk::Desk, naive};
+use super::{Rival, crowd, desk::Desk, naive::Naive, rival};
 
 /// Permits of every semaphore.
 const PERMITS: u32 = 3;
@@ -32,6 +32,10 @@ pub enum Kind {
     Crowd,
     /// A client as it should not be: `SET NX` and `DEL`, on Redis.
     Naive,
+    /// The crate `rslock`, by the worker of peers.
+    Rslock,
+    /// The crate `redlock`, by the worker of peers.
+    Redlock,
 }
 
 impl Kind {
@@ -51,14 +55,22 @@ impl fmt::Display for Kind {
             Self::Storm => "storm",
             Self::Crowd => "crowd",
             Self::Naive => "naive",
+            Self::Rslock => "rslock",
+            Self::Redlock => "redlock",
         })
     }
 }
 
 /// Does one thing over and over until it is told to stop.
-pub(super) async fn shift(kind: Kind, mut desk: Desk, stopped: watch::Receiver<bool>) -> Result<(), String> {
-    if kind == Kind::Naive {
-        return naive::shift(desk, stopped).await.map_err(|error| error.to_string());
+pub(super) async fn shift(
+    kind: Kind,
+    mut desk: Desk,
+    rival: Option<Box<dyn Rival>>,
+    stopped: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let naive = || (kind == Kind::Naive).then(|| Box::new(Naive::new(&desk.arguments.url)) as Box<dyn Rival>);
+    if let Some(rival) = rival.or_else(naive) {
+        return rival::shift(kind, rival, desk, stopped).await;
     }
     while !*stopped.borrow() {
         let cycle = match kind {
@@ -70,7 +82,7 @@ pub(super) async fn shift(kind: Kind, mut desk: Desk, stopped: watch::Receiver<b
             Kind::Set => set(&mut desk).await,
             Kind::Storm => crowd::gather(&mut desk, "storm", 100, Duration::from_millis(10)).await,
             Kind::Crowd => crowd::gather(&mut desk, "crowd", 10_000, Duration::from_secs(2)).await,
-            Kind::Naive => Ok(()),
+            Kind::Naive | Kind::Rslock | Kind::Redlock => return Err(format!("this worker has no {kind}")),
         };
         cycle.map_err(|error| format!("the register failed: {error}"))?;
     }

@@ -8,10 +8,12 @@ mod crowd;
 mod desk;
 mod kinds;
 mod naive;
+mod rival;
 
 use std::{
     fmt::Write as _,
     path::PathBuf,
+    process::ExitCode,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -28,8 +30,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-pub use self::kinds::Kind;
 use self::{connection::Connection, desk::Desk, desk::Tally};
+pub use self::{kinds::Kind, rival::Rival};
 use crate::{clock, dice::Dice};
 
 /// How long a worker that ends waits for what goes on in the background.
@@ -62,6 +64,9 @@ pub struct Arguments {
     /// The longest work under a lock, in milliseconds.
     #[arg(long)]
     pub work: u64,
+    /// One hold in so many lasts longer than its lease, so that renewals matter.
+    #[arg(long)]
+    pub long: u64,
     /// The lease, in milliseconds.
     #[arg(long)]
     pub ttl: u64,
@@ -89,6 +94,7 @@ impl Arguments {
             ("--tasks", self.tasks.to_string()),
             ("--names", self.names.to_string()),
             ("--work", self.work.to_string()),
+            ("--long", self.long.to_string()),
             ("--ttl", self.ttl.to_string()),
             ("--wait", self.wait.to_string()),
             ("--seconds", self.seconds.to_string()),
@@ -115,15 +121,29 @@ impl Arguments {
     }
 }
 
+/// Where the locks of others come from; `None` for kinds that are not of this worker.
+pub type Rivals = fn(Kind, &Arguments) -> Option<Box<dyn Rival>>;
+
+/// Works until it is over, as the whole of a program.
+pub fn main(arguments: Arguments, rivals: Rivals) -> ExitCode {
+    match run(arguments, rivals) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            say(&problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Works until it is over.
 ///
 /// # Errors
 /// What kept it from working at all, or from ending in order.
-pub fn run(arguments: Arguments) -> Result<(), String> {
+pub fn run(arguments: Arguments, rivals: Rivals) -> Result<(), String> {
     // Whoever started us may be killed as well: nobody would stop us then.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(|error| error.to_string())?.block_on(work(Arc::new(arguments)))
+    runtime.map_err(|error| error.to_string())?.block_on(work(Arc::new(arguments), rivals))
 }
 
 /// Tells whoever reads the log.
@@ -132,7 +152,7 @@ pub fn say(line: &str) {
     eprintln!("{line}");
 }
 
-async fn work(arguments: Arc<Arguments>) -> Result<(), String> {
+async fn work(arguments: Arc<Arguments>, rivals: Rivals) -> Result<(), String> {
     let recorder = Recorder::to_file(&arguments.history(), arguments.process, clock::now)
         .map_err(|error| format!("{}: {error}", arguments.history().display()))?;
     let (stop, stopped) = watch::channel(false);
@@ -159,7 +179,7 @@ async fn work(arguments: Arc<Arguments>) -> Result<(), String> {
             arguments: arguments.clone(),
         };
         let kind = arguments.kinds[task as usize % arguments.kinds.len()];
-        tasks.spawn(kinds::shift(kind, desk, stopped.clone()));
+        tasks.spawn(kinds::shift(kind, desk, rivals(kind, &arguments), stopped.clone()));
     }
     tokio::select! {
         _ = signal.recv() => {}

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     fmt,
     fs::{self, File},
     io,
@@ -72,10 +73,14 @@ pub enum StartError {
 pub struct Server {
     recipe: Recipe,
     more: Vec<String>,
+    variables: Variables,
     port: u16,
     folder: TempDir,
     child: Child,
 }
+
+/// Names and values in a server's environment, beside what it inherits.
+pub(super) type Variables = Vec<(String, OsString)>;
 
 impl Server {
     /// Starts a server and waits until it answers.
@@ -95,9 +100,18 @@ impl Server {
         recipe: Recipe,
         more: impl Fn() -> io::Result<Vec<String>>,
     ) -> Result<Self, StartError> {
+        Self::start_among(recipe, &Vec::new(), more)
+    }
+
+    /// As [`start_with`](Self::start_with), with these variables in its environment.
+    pub(super) fn start_among(
+        recipe: Recipe,
+        variables: &Variables,
+        more: impl Fn() -> io::Result<Vec<String>>,
+    ) -> Result<Self, StartError> {
         let mut last = None;
         for _ in 0..PORTS {
-            match Self::start_on(recipe, more()?, free_port()?) {
+            match Self::start_on(recipe, more()?, variables.clone(), free_port()?) {
                 Err(error @ StartError::Exited { .. }) => last = Some(error),
                 started => return started,
             }
@@ -105,7 +119,12 @@ impl Server {
         Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
     }
 
-    fn start_on(recipe: Recipe, more: Vec<String>, port: u16) -> Result<Self, StartError> {
+    fn start_on(
+        recipe: Recipe,
+        more: Vec<String>,
+        variables: Variables,
+        port: u16,
+    ) -> Result<Self, StartError> {
         if !is_installed(recipe.program) {
             return Err(StartError::NotInstalled {
                 program: recipe.program.to_owned(),
@@ -113,8 +132,8 @@ impl Server {
             });
         }
         let folder = TempDir::with_prefix("leasehold-server-")?;
-        let child = run(&recipe, &more, port, folder.path())?;
-        let mut server = Self { recipe, more, port, folder, child };
+        let child = run(&recipe, &more, &variables, port, folder.path())?;
+        let mut server = Self { recipe, more, variables, port, folder, child };
         server.wait_ready()?;
         Ok(server)
     }
@@ -175,7 +194,7 @@ impl Server {
     /// As for [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), StartError> {
         self.crash()?;
-        self.child = run(&self.recipe, &self.more, self.port, self.folder.path())?;
+        self.child = run(&self.recipe, &self.more, &self.variables, self.port, self.folder.path())?;
         self.wait_ready()
     }
 
@@ -217,10 +236,17 @@ impl Drop for Server {
     }
 }
 
-fn run(recipe: &Recipe, more: &[String], port: u16, folder: &Path) -> Result<Child, StartError> {
+fn run(
+    recipe: &Recipe,
+    more: &[String],
+    variables: &Variables,
+    port: u16,
+    folder: &Path,
+) -> Result<Child, StartError> {
     let log = File::options().create(true).append(true).open(log_file(folder))?;
     let mut command: Command = nursery::mortal(recipe.program);
     command.args((recipe.arguments)(port, folder)).args(more).current_dir(folder);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     Ok(nursery::spawn(command)?)
 }

@@ -1,9 +1,13 @@
 //! Which server to run, and how it keeps what it is told.
 
-use std::{io, iter, net::SocketAddr, path::Path, sync::OnceLock};
+use std::{ffi::OsString, io, iter, net::SocketAddr, path::Path, sync::OnceLock};
 
 use super::{ANSWER, resp};
-use crate::servers::{Recipe, Server, StartError, process::is_installed, start_or_skip};
+use crate::servers::{
+    Recipe, Server, StartError,
+    process::{Variables, is_installed},
+    start_or_skip,
+};
 
 /// Whose server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +89,7 @@ pub struct Setup {
     brand: Brand,
     keeps: Keeps,
     settings: Vec<String>,
+    variables: Variables,
 }
 
 impl Setup {
@@ -112,6 +117,13 @@ impl Setup {
         self
     }
 
+    /// One more variable in the server's environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
     /// Starts a server of data.
     pub(super) fn start(&self) -> Result<Server, StartError> {
         self.start_with(|| Ok(Vec::new()))
@@ -123,7 +135,8 @@ impl Setup {
         more: impl Fn() -> io::Result<Vec<String>>,
     ) -> Result<Server, StartError> {
         let fixed = [self.persistence(), self.settings.clone()].concat();
-        Server::start_with(self.brand.recipe(data), || Ok([fixed.clone(), more()?].concat()))
+        let arguments = || Ok([fixed.clone(), more()?].concat());
+        Server::start_among(self.brand.recipe(data), &self.variables, arguments)
     }
 
     /// Starts a sentinel that watches nothing yet.
