@@ -36,6 +36,18 @@ fn a_redis_answers_pauses_crashes_and_comes_back_on_its_port() {
 }
 
 #[test]
+fn a_variable_is_in_the_servers_environment_also_after_a_restart() {
+    let setup = Setup::new().with_variable("LEASEHOLD_EXAMPLE", "here");
+    let Some(mut redis) = start_or_skip(|| Redis::start_as(&setup)) else { return };
+    let environment = |pid: u32| std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let is_there =
+        |pid| environment(pid).split(|byte| *byte == 0).any(|one| one == b"LEASEHOLD_EXAMPLE=here");
+    assert!(is_there(redis.pid()));
+    redis.restart().unwrap();
+    assert!(is_there(redis.pid()));
+}
+
+#[test]
 fn a_durable_redis_has_its_data_again_after_a_crash() {
     let Some(mut redis) = start_or_skip(Redis::start_durable) else { return };
     assert_eq!(redis.command(&["SET", "k", "v"]).unwrap(), "+OK");

@@ -241,3 +241,18 @@ fn command(options: &Options, seed: u64) -> String {
 fn say(line: &str) {
     eprintln!("{line}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_fits_into_memory_and_is_as_long_as_what_is_missing_needs() {
+        let after = |seconds, done| Report { seconds, done, ..Report::default() };
+        assert_eq!(next_round(&after(0, 0), 1_000_000), FIRST);
+        assert_eq!(next_round(&after(10, 10_000), 1_000_000), ROUND);
+        assert_eq!(next_round(&after(10, 10_000), 35_000), 26);
+        assert_eq!(next_round(&after(10, 10_000), 10_001), FIRST);
+        assert_eq!(next_round(&after(10, 1_000_000), 9_000_000), 4);
+    }
+}

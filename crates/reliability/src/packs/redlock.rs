@@ -107,3 +107,19 @@ fn some(count: usize, dice: &mut Dice) -> Vec<usize> {
     }
     members
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_members_are_chosen_as_are_asked_for_and_each_once() {
+        let mut dice = Dice::of(3);
+        for count in 1..=MEMBERS {
+            let mut chosen = some(count, &mut dice);
+            chosen.dedup();
+            assert_eq!(chosen.len(), count);
+            assert!(chosen.iter().all(|member| *member < MEMBERS));
+        }
+    }
+}

@@ -69,9 +69,9 @@ async fn cycle(kind: Kind, rival: &mut dyn Rival, desk: &mut Desk) -> io::Result
     let asked = desk.recorder.asked(&name, owner, Act::Release);
     let released = rival.release().await;
     if released.is_ok() {
-        asked.done()
+        asked.done();
     } else {
-        asked.unknown()
+        asked.unknown();
     }
     released
 }
