@@ -1,13 +1,17 @@
 //! Everything a change must pass, in the order in which it fails soonest.
 
 use crate::{
-    install,
+    install, planted,
     steps::{Outcome, cargo, cargo_with, say},
     tests, tidy,
 };
 
 /// Crates that have features, and each feature by itself.
-const FEATURES: &[(&str, &[&str])] = &[("leasehold", &["sqlite", "redis"]), ("leasehold-sql", &["sqlite"])];
+const FEATURES: &[(&str, &[&str])] = &[
+    ("leasehold", &["sqlite", "redis"]),
+    ("leasehold-sql", &["sqlite"]),
+    ("leasehold-redis", &["planted-bugs"]),
+];
 
 /// Runs it all.
 pub(crate) fn run(allow_missing: bool) -> Outcome {
@@ -17,6 +21,7 @@ pub(crate) fn run(allow_missing: bool) -> Outcome {
     cargo("lints", &lints)?;
     features()?;
     core_is_alone()?;
+    planted::refused()?;
     let docs = ["doc", "--workspace", "--all-features", "--no-deps"];
     cargo_with("documentation", ("RUSTDOCFLAGS", "--deny warnings"), &docs)?;
     licences()?;

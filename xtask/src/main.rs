@@ -1,11 +1,12 @@
 //! Chores of this repository, `cargo xtask WHAT`.
 //!
 //! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
-//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults. Each says what it does
-//! before it does it.
+//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults; `planted` shows that the
+//! checks find known bugs. Each says what it does before it does it.
 
 mod ci;
 mod install;
+mod planted;
 mod reliability;
 mod steps;
 mod tests;
@@ -21,6 +22,7 @@ cargo xtask tidy                               sizes, headers and cancel-safety 
 cargo xtask bench                              ratios against the limit, in one run
 cargo xtask reliability [--store S] [--seconds N | --operations N] [--seed K] [--short]
                                                stores under faults; writes docs/reliability.md
+cargo xtask planted [BUG]                      known bugs must be found; writes docs/reliability-planted.md
 
 --allow-missing   a test whose server cannot be had is counted as skipped instead of failing
 ";
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
     };
     if what == "reliability" {
         return end(reliability::run(&rest));
+    }
+    if what == "planted" {
+        return end(planted::run(&rest));
     }
     let allow_missing = options.iter().any(|option| option == "--allow-missing");
     if let Some(unknown) = options.iter().find(|option| *option != "--allow-missing") {

@@ -55,7 +55,7 @@ fn peers(words: &[&str]) {
 }
 
 /// What is checked out, and whether it was changed since.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let ask = |words: &[&str]| {
         let answer = Command::new("git").args(words).output().ok().filter(|answer| answer.status.success());
         answer.map(|answer| String::from_utf8_lossy(&answer.stdout).trim().to_owned())

@@ -4,6 +4,11 @@
 //! the program ends. What `run` needs is in [`supervise`] (the child) and [`dead_man`] (who stops the child when we
 //! cannot). Linux: it uses /proc, timers on the boot clock and process groups.
 
+#[cfg(all(feature = "planted-bugs", not(debug_assertions)))]
+compile_error!(
+    "planted-bugs puts known bugs into every lock: it is for tests, and never for a release build"
+);
+
 mod args;
 mod commands;
 mod config;

@@ -13,6 +13,8 @@ mod engine;
 mod error;
 mod id;
 mod key;
+#[doc(hidden)]
+pub mod planted;
 mod primitives;
 mod span;
 mod who;

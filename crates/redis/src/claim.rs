@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use leasehold_core::{
     Error, Operation, Result,
     backend::{Attempt, Busy, Claim, ClaimSpec, Grant, Holds, Mode, Release, Renewal, Shape},
+    planted::{Bug, planted},
 };
 use redis::{Cmd, Value};
 
@@ -226,7 +227,11 @@ impl Claim for RedisClaim {
             self.store.presence.stands(&*self.store.topology, self.spec.id);
         }
         if self.bell.is_none() {
-            self.bell = Some(self.store.topology.listen(self.name(), self.channels()));
+            let mut bell = self.store.topology.listen(self.name(), self.channels());
+            if planted(Bug::SubscribeAfterCheck) {
+                drop(bell.rung().await);
+            }
+            self.bell = Some(bell);
         }
         let Some(bell) = &mut self.bell else { return Ok(()) };
         match bell.rung().await {

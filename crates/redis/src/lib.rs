@@ -21,6 +21,8 @@ mod error;
 mod names;
 mod people;
 mod permit;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod presence;
 mod rate;
 mod redlock;

@@ -42,6 +42,8 @@ the same faults, without renewals and fences, judged by the validity that they t
 
 The *claim* is what the library itself says of the store: S0 a hint, S1 exclusive while the store keeps its state and
 clocks are sane, S2 also through the loss of any single node, S3 fences grow through every fault.
+
+That the checks find mistakes that are known is shown by planting them: `docs/reliability-planted.md`.
 ";
 
 /// The whole page.

@@ -17,6 +17,7 @@ use crate::{
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
+    planted::{Bug, planted},
 };
 
 /// A store that keeps one record per name.
@@ -249,9 +250,10 @@ impl<S: RecordStore> Claim for RecordClaim<S> {
     }
 
     async fn changed(&mut self) -> Result<()> {
-        match &mut self.bell {
-            Some(bell) => bell.rung().await,
-            None => self.bell = Some(self.store.bell(&self.spec.key, self.spec.id)),
+        let is_armed = self.bell.is_some();
+        let bell = self.bell.get_or_insert_with(|| self.store.bell(&self.spec.key, self.spec.id));
+        if is_armed || planted(Bug::SubscribeAfterCheck) {
+            bell.rung().await;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     backend::{Attempt, Busy, Claim, Grant},
     error::{Error, ErrorKind, Operation, Result, Retry},
+    planted::{Bug, planted},
 };
 
 /// How much longer than its patience a caller waits for an answer that is on its way.
@@ -135,7 +136,7 @@ impl Contest<'_> {
                 () = &mut *hung_up => return Ok(Contended::HungUp),
                 () = self.engine.closing() => return Err(closed(Operation::Acquire)),
             }
-            sent = clock.now();
+            sent = if planted(Bug::DeadlineAtFirst) { sent } else { clock.now() };
         }
     }
 

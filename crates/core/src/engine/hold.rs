@@ -20,6 +20,7 @@ use super::{Engine, keep, time::Instant};
 use crate::{
     backend::{Claim, ClaimSpec, Grant, Holds, Loss, Mode, Renew, Renewal},
     error::{Error, ErrorKind, Operation, Result},
+    planted::{Bug, planted},
 };
 
 /// Whether a lock is held, as its holder may believe.
@@ -235,6 +236,7 @@ impl Hold {
 
     /// Moves the deadline, never backwards and never beyond `max_hold`.
     fn believe(&self, sent: Instant, granted: Duration) {
+        let sent = if planted(Bug::DeadlineAtReply) { self.engine.clock.now() } else { sent };
         let deadline = sent.believing(granted);
         let deadline = self.limit.map_or(deadline, |limit| deadline.min(limit));
         self.deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);

@@ -17,6 +17,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{runtime::Handle, sync::mpsc};
 
 use super::tally::{Tally, Ticket};
+use crate::planted::{Bug, planted};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -104,7 +105,7 @@ impl<T: Send + 'static> Future for Carried<'_, T> {
 
 impl<T: Send + 'static> Drop for Carried<'_, T> {
     fn drop(&mut self) {
-        if let Some(future) = self.future.take() {
+        if let Some(future) = self.future.take().filter(|_| !planted(Bug::CancelForgets)) {
             self.janitor.carry(Box::pin(async move { drop(future.await) }));
         }
     }

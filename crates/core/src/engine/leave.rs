@@ -14,6 +14,7 @@ use super::{
 use crate::{
     backend::{Claim, Holds, Mode, Release},
     error::{Error, ErrorKind, Operation, Result, Retry},
+    planted::{Bug, planted},
 };
 
 /// Leaves what was held under this fence, and tells how that went. Dropping the future changes nothing: the janitor goes on with it.
@@ -128,7 +129,7 @@ pub(super) async fn release_until(clock: Clock, mut claim: Box<dyn Claim>, until
 /// Ends one hold of it, at once; with the last one the keeper forgets it.
 fn exit(hold: &Hold, mode: Mode) -> Holds {
     let left = hold.exit(mode);
-    if left.total() == 0 {
+    if left.total() == 0 && !planted(Bug::RenewerNotStopped) {
         hold.engine.keeper.forget(hold);
     }
     left

@@ -29,11 +29,11 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use leasehold_core::planted::{Bug, planted};
 use redis::{Cmd, Pipeline, RedisError, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use self::dial::Line;
-pub(crate) use self::dial::{Dialer, Find, Pause, Whereabouts, chance};
+pub(crate) use self::dial::{Dialer, Find, Line, Pause, Whereabouts, chance};
 use crate::{config::Address, error::Fault, scripts::Script};
 
 /// The most requests in one write.
@@ -161,6 +161,10 @@ impl Wire {
         command.arg(&script.sha);
         fill(&mut command);
         match self.call(command).await {
+            Err(fault) if fault.is_no_script() && planted(Bug::NoScriptUnknown) => {
+                drop(self.call(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text).clone()).await);
+                Err(Fault::Unknown(SILENT))
+            }
             Err(fault) if fault.is_no_script() => {
                 let mut command = redis::cmd("EVAL");
                 command.arg(&script.text);
@@ -201,7 +205,10 @@ impl Traffic {
         mut pipeline: Pipeline,
         mut count: usize,
     ) -> Result<Vec<Result<Value, Fault>>, Fault> {
-        if let Some(asked) = self.confirmation {
+        let confirmation = self.confirmation;
+        #[cfg(feature = "planted-bugs")]
+        let confirmation = crate::planted::confirmation(confirmation, &mut line).await;
+        if let Some(asked) = confirmation {
             pipeline.cmd("WAIT").arg(asked.replicas).arg(asked.timeout.as_millis().max(1) as u64);
             count += 1;
         }
@@ -213,7 +220,7 @@ impl Traffic {
                     value => Ok(value),
                 });
                 let mut answers = answers.collect();
-                if let Some(asked) = self.confirmation {
+                if let Some(asked) = confirmation {
                     confirm(&mut answers, asked.replicas);
                 }
                 return Ok(answers);

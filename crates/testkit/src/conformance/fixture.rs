@@ -110,7 +110,7 @@ impl Fixture {
 
     /// A fresh client with settings of its own, whose store plays this script.
     pub(super) async fn builder(&self, script: &Script) -> ClientBuilder {
-        let backend = Scripted::over(self.backend(script).await, Script::new());
+        let backend = Scripted::over(self.backend(script).await, Script::aside());
         Client::builder(backend).clock(self.time())
     }
 

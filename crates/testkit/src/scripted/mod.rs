@@ -35,7 +35,7 @@ use leasehold_core::ErrorKind;
 pub use self::{
     backend::Scripted,
     records::{ScriptedBell, ScriptedRecords},
-    script::Script,
+    script::{Script, requests_in_all},
 };
 
 /// What happens to one call.

@@ -3,7 +3,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -29,12 +32,34 @@ struct Parts {
     always: HashMap<Verb, Fault>,
     calls: HashMap<Verb, usize>,
     dice: Option<Dice>,
+    /// What goes by here is counted elsewhere.
+    is_aside: bool,
+}
+
+/// The requests of all scripts of this process.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// How many requests all scripts of this process have let through, held up or lost: what a check took to find
+/// something.
+pub fn requests_in_all() -> u64 {
+    REQUESTS.load(Ordering::Relaxed)
+}
+
+fn is_request(verb: Verb) -> bool {
+    !matches!(verb, Verb::Changed | Verb::Announce)
 }
 
 impl Script {
     /// A script without faults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A script without faults over a store that plays one: its requests are not counted twice.
+    pub(crate) fn aside() -> Self {
+        let script = Self::default();
+        script.parts().is_aside = true;
+        script
     }
 
     /// A script that draws its faults from a seed, and prints how to replay it. A harness that captures output shows
@@ -79,7 +104,7 @@ impl Script {
     /// comes when it comes.
     pub fn requests(&self) -> usize {
         let parts = self.parts();
-        let asked = parts.calls.iter().filter(|(verb, _)| !matches!(verb, Verb::Changed | Verb::Announce));
+        let asked = parts.calls.iter().filter(|(verb, _)| is_request(**verb));
         asked.map(|(_, calls)| calls).sum()
     }
 
@@ -131,6 +156,7 @@ impl Script {
     pub(super) fn draw(&self, verb: Verb) -> Fault {
         let mut parts = self.parts();
         *parts.calls.entry(verb).or_default() += 1;
+        REQUESTS.fetch_add(u64::from(is_request(verb) && !parts.is_aside), Ordering::Relaxed);
         let queued = parts.queued.get_mut(&verb).and_then(VecDeque::pop_front);
         let always = parts.always.get(&verb).copied();
         let dice = &mut parts.dice;

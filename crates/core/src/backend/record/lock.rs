@@ -12,6 +12,8 @@ use crate::{
     },
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
+    planted::{Bug, planted},
+    who::Who,
 };
 
 /// How soon a waiter that is not listed, and so cannot be woken, should look again.
@@ -34,7 +36,8 @@ impl Record {
             Ok(cleared) => cleared,
             Err(error) => return (Err(error), false, false),
         };
-        if let Some(held) = self.holders.iter().find(|held| held.id == spec.id) {
+        let is_own = |held: &&Held| held.id == spec.id && !planted(Bug::RetryWithoutId);
+        if let Some(held) = self.holders.iter().find(is_own) {
             let granted = held.expires.since(around.now);
             let grant = Grant { fence: held.fence, granted };
             return (Ok(Answer::Attempt(Attempt::Granted(grant))), false, false);
@@ -52,6 +55,9 @@ impl Record {
     }
 
     pub(super) fn renew(&mut self, renew: &Renew, now: Moment) -> Transition {
+        if planted(Bug::RenewCreates) {
+            self.make_anew(renew, now);
+        }
         let Some(held) = self.holders.iter_mut().find(|held| held.id == renew.id) else {
             return (Ok(Answer::Renewal(self.lost(renew.id))), false, false);
         };
@@ -89,10 +95,10 @@ impl Record {
     }
 
     pub(super) fn release(&mut self, id: ClaimId, barrier: bool, now: Moment) -> Transition {
-        let held = self.holders.iter().any(|held| held.id == id);
+        let held = self.holders.iter().any(|held| is_released(held.id, id));
         let waited = self.waiters.iter().any(|waiting| waiting.id == id);
         let mark = self.broken.iter().position(|mark| mark.id == id).map(|at| self.broken.remove(at).broken);
-        self.holders.retain(|held| held.id != id);
+        self.holders.retain(|held| !is_released(held.id, id));
         self.waiters.retain(|waiting| waiting.id != id);
         if barrier {
             self.spent.retain(|spent| spent.id != id);
@@ -112,6 +118,15 @@ impl Record {
         let until = held.expires.max(now).after(MEMORY);
         self.broken.push(Mark { id, broken: broken.clone(), until });
         (Ok(Answer::Break(BreakOutcome::Broken)), true, true)
+    }
+
+    /// Holds what is to be renewed, if nobody does: only a planted bug would.
+    fn make_anew(&mut self, renew: &Renew, now: Moment) {
+        if self.holders.is_empty() {
+            let (id, mode, count, since, expires) = (renew.id, renew.mode, 1, now, now.after(renew.ttl));
+            let person = Person { who: Arc::new(Who::here()), label: None, session: None };
+            self.holders.push(Held { id, mode, fence: self.fence, count, since, expires, person });
+        }
     }
 
     fn lost(&self, id: ClaimId) -> Renewal {
@@ -204,7 +219,8 @@ impl Record {
 
     /// Joins the waiters, or gives a sign of life if it is among them. Says whether the record changed.
     fn stand(&mut self, spec: &ClaimSpec, around: &Surroundings<'_>) -> bool {
-        let expires = around.now.after(WAIT_LEASE);
+        let expires =
+            if planted(Bug::PlaceWithoutLease) { Moment(u64::MAX) } else { around.now.after(WAIT_LEASE) };
         if let Some(waiting) = self.waiters.iter_mut().find(|waiting| waiting.id == spec.id) {
             let stale = waiting.expires.since(around.now) < WAIT_LEASE / 2;
             if stale {
@@ -238,6 +254,13 @@ impl Record {
             retry_after: Some(lease.unwrap_or(most).min(most)),
         }
     }
+}
+
+/// Whether a release of `id` ends what `held` has: it ends exactly one acquisition.
+fn is_released(held: ClaimId, id: ClaimId) -> bool {
+    held == id
+        || planted(Bug::ReleaseWithoutOwner)
+        || (planted(Bug::ReleaseByOwnerOnly) && held.client() == id.client())
 }
 
 impl Person {
