@@ -7,9 +7,9 @@ use crate::{Row, child::Ended, trials::WAITING};
 const INTRODUCTION: &str = "\
 # Do the checks bite?
 
-Written by `cargo xtask planted`; do not edit by hand. Each mistake below was made by somebody's lock library, or nearly by
-ours. It is planted on purpose (feature `planted-bugs`, one build, chosen by `LEASEHOLD_PLANTED_BUG`), and the check named
-for it must find it; the same check must find nothing without it. *After* is how many requests to the store the check had
+Written by `cargo xtask planted`; do not edit by hand. Each mistake below is one a lock can have; where we know whose did, it
+says so. It is planted on purpose (feature `planted-bugs`, one build, chosen by `LEASEHOLD_PLANTED_BUG`), and the check
+named for it must find it; the same check must find nothing without it. *After* is how many requests to the store the check had
 made by then, and how many it makes where there is nothing to find. Every test run repeats all of this; a release build of
 the command refuses the feature.
 
