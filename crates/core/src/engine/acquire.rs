@@ -229,13 +229,14 @@ impl Contender {
         let place = engine.gate.join_as(&self.spec.key, busy, engine.clock.now(), candidate);
         let heir = handed.map(|handed| Heir::new(&place, &self.spec, self.keeping.renews, handed));
         let _turn = tokio::select! {
+            biased;
+            () = &mut *hung_up => return Ok(Contended::HungUp),
+            () = engine.closing() => return Err(super::closed(Operation::Acquire)),
             turn = patience.bear(&engine.clock, turn(&place, heir)) => match turn {
                 Some(Some(Turn::Contend(turn))) => turn,
                 Some(Some(Turn::Handed(won))) => return Ok(Contended::Handed(won)),
                 _ => return engine.gate.line(&self.spec.key).map(Contended::Busy).ok_or_else(unanswered),
             },
-            () = &mut *hung_up => return Ok(Contended::HungUp),
-            () = engine.closing() => return Err(super::closed(Operation::Acquire)),
         };
         let heard = place.heard(engine.clock.now());
         self.contend(heard, &|busy| place.told(busy, engine.clock.now()), hung_up).await

@@ -122,6 +122,9 @@ impl Contest<'_> {
             }
             let pause = self.pause(&busy, now);
             tokio::select! {
+                biased;
+                () = &mut *hung_up => return Ok(Contended::HungUp),
+                () = self.engine.closing() => return Err(closed(Operation::Acquire)),
                 rung = claim.changed() => {
                     deaf = if rung.is_err() { deaf + 1 } else { 0 };
                     if deaf > 0 {
@@ -133,8 +136,6 @@ impl Contest<'_> {
                     }
                 }
                 () = clock.pause(pause) => {}
-                () = &mut *hung_up => return Ok(Contended::HungUp),
-                () = self.engine.closing() => return Err(closed(Operation::Acquire)),
             }
             sent = if planted(Bug::DeadlineAtFirst) { sent } else { clock.now() };
         }

@@ -70,6 +70,8 @@ async fn sweep(mut inbox: mpsc::UnboundedReceiver<Order>) {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
+            biased;
+            Some(()) = open.next(), if !open.is_empty() => {}
             order = inbox.recv() => match order {
                 Some(Order { work, ticket }) => open.push(async move {
                     // One claim's panic must not end the clean-up of all others.
@@ -80,7 +82,6 @@ async fn sweep(mut inbox: mpsc::UnboundedReceiver<Order>) {
                 }),
                 None => break,
             },
-            Some(()) = open.next(), if !open.is_empty() => {}
         }
     }
     while let Some(()) = open.next().await {}

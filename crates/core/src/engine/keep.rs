@@ -218,9 +218,10 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
         }
         let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
         tokio::select! {
+            biased;
             () = keeper.bell.notified() => {}
-            () = clock.pause(sleep) => {}
             Some(()) = rounds.next(), if !rounds.is_empty() => {}
+            () = clock.pause(sleep) => {}
         }
     }
 }

@@ -4,6 +4,9 @@
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
 //! how a lock is given back, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
 //! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`time`] is all time.
+//!
+//! Nothing here is left to chance: every `select!` has an order and whoever is rung is rung in line, so that on a test's
+//! clock the same calls give the same run, and a schedule that failed can be played again.
 
 pub(crate) mod acquire;
 mod cohort;
@@ -26,7 +29,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime::Handle, sync::watch};
+use tokio::{runtime::Handle, sync::Notify};
 
 use self::{
     contend::Patience, gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock,
@@ -54,9 +57,9 @@ pub(crate) struct Engine {
     /// Claims that wait, and first tries that are not answered yet.
     waiting: Tally,
     trying: Tally,
-    closing: watch::Sender<bool>,
-    /// The same, read without a lock by everybody who asks for something.
+    /// Set once and for all; whoever waits for it is rung.
     closed: AtomicBool,
+    closing: Notify,
 }
 
 impl Engine {
@@ -67,7 +70,7 @@ impl Engine {
         runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone(), who.clone()));
         let janitor = Janitor::start(&runtime);
         let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
-        let (closing, closed) = (watch::channel(false).0, AtomicBool::new(false));
+        let (closing, closed) = (Notify::new(), AtomicBool::new(false));
         Arc::new(Self {
             backend,
             clock,
@@ -100,14 +103,18 @@ impl Engine {
 
     /// Completes when the client is shut down.
     async fn closing(&self) {
-        // The sender is part of the engine, so there is no error to wait out.
-        drop(self.closing.subscribe().wait_for(|closing| *closing).await);
+        let mut closing = std::pin::pin!(self.closing.notified());
+        // Arm, then look: what was said in between rings no more.
+        closing.as_mut().enable();
+        if !self.closed.load(Ordering::SeqCst) {
+            closing.await;
+        }
     }
 
     /// Ends everything: waiting claims are told, held locks are released, the store is closed.
     pub(crate) async fn shutdown(self: &Arc<Self>, within: Duration) -> Result<()> {
         self.closed.store(true, Ordering::SeqCst);
-        self.closing.send_replace(true);
+        self.closing.notify_waiters();
         for hold in self.keeper.take_all() {
             hold.lose(Loss::Shutdown);
             self.janitor.carry(Box::pin(async move { drop(leave::withdraw(hold).await) }));

@@ -45,8 +45,9 @@ impl Wanting<'_> {
         let _ticket = engine.waiting.ticket();
         let place = engine.limits.join(self.key, Busy::default(), engine.clock.now());
         let turn = tokio::select! {
-            turn = self.patience.bear(&engine.clock, place.turn()) => turn.flatten(),
+            biased;
             () = engine.closing() => return Err(closed(Operation::Acquire)),
+            turn = self.patience.bear(&engine.clock, place.turn()) => turn.flatten(),
         };
         match turn {
             Some(_turn) => self.wait(asked, &place).await,
@@ -75,8 +76,9 @@ impl Wanting<'_> {
                 return answer;
             }
             tokio::select! {
-                () = clock.pause(pause.max(Duration::from_millis(1))) => {}
+                biased;
                 () = self.engine.closing() => return Err(closed(Operation::Acquire)),
+                () = clock.pause(pause.max(Duration::from_millis(1))) => {}
             }
         }
     }

@@ -83,6 +83,7 @@ impl Backend for Scripted {
         // What arrives at once goes as one batch, as it came.
         let arriving = wanted(|fault| matches!(fault, Fault::Ok | Fault::Slow(_) | Fault::Lost));
         let half_way = half_way(&faults);
+        self.script.pass().await;
         tokio::time::sleep(half_way).await;
         let mut answers = self.inner.renew(&arriving).await.into_iter();
         tokio::time::sleep(half_way).await;

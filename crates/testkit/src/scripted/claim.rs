@@ -80,7 +80,9 @@ impl Overdue {
 #[async_trait]
 impl Claim for ScriptedClaim {
     async fn attempt(&mut self) -> Result<Attempt> {
-        match self.script.draw(Verb::Attempt) {
+        let fault = self.script.draw(Verb::Attempt);
+        self.script.pass().await;
+        match fault {
             Fault::Ok => self.inner.lock().await.attempt().await,
             Fault::Err(kind) => Err(refused(kind)),
             Fault::Slow(delay) => {

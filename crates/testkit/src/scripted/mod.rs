@@ -36,6 +36,7 @@ pub use self::{
     backend::Scripted,
     records::{ScriptedBell, ScriptedRecords},
     script::{Script, requests_in_all},
+    seed::{Dice, Weather},
 };
 
 /// What happens to one call.

@@ -77,6 +77,7 @@ impl<S: RecordStore> RecordStore for ScriptedRecords<S> {
         }
         // What arrives at once goes as one batch, as it came.
         let half_way = half_way(&faults);
+        self.script.pass().await;
         tokio::time::sleep(half_way).await;
         let mut answers = self.inner.store().apply_all(arriving).await.into_iter();
         tokio::time::sleep(half_way).await;

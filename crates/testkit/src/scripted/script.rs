@@ -13,7 +13,10 @@ use std::{
 use leasehold_core::{Error, ErrorKind, Operation, Result};
 use tokio::{runtime::Handle, sync::watch};
 
-use super::{Fault, Verb, seed::Dice};
+use super::{
+    Fault, Verb,
+    seed::{Dice, Weather},
+};
 
 /// Faults to come and calls that were. Clones are the same script, so a test keeps one while the store plays it.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +37,9 @@ struct Parts {
     dice: Option<Dice>,
     /// What goes by here is counted elsewhere.
     is_aside: bool,
+    weather: Weather,
+    /// Decides when those who ask let others run first.
+    restless: Option<Dice>,
 }
 
 /// The requests of all scripts of this process.
@@ -75,6 +81,22 @@ impl Script {
         Self::seeded(Dice::seed_of_the_day())
     }
 
+    /// A script that draws its faults from these dice, in silence, and lets others run before and after a request as
+    /// often as they say: for those who replay a whole schedule.
+    pub fn drawn(mut dice: Dice) -> Self {
+        let script = Self::default();
+        let mut parts = script.parts();
+        (parts.restless, parts.dice) = (Some(dice.fork()), Some(dice));
+        drop(parts);
+        script
+    }
+
+    /// What the store is like from now on, for faults that are drawn.
+    pub fn weather(&self, weather: Weather) -> &Self {
+        self.parts().weather = weather;
+        self
+    }
+
     /// Queues faults for the next calls of a verb, in this order, after those queued before.
     pub fn next(&self, verb: Verb, faults: impl IntoIterator<Item = Fault>) -> &Self {
         self.parts().queued.entry(verb).or_default().extend(faults);
@@ -90,7 +112,7 @@ impl Script {
     /// Ends all faults, drawn ones too. What is on its way already arrives.
     pub fn heal(&self) -> &Self {
         let mut parts = self.parts();
-        (parts.queued, parts.always, parts.dice) = Default::default();
+        (parts.queued, parts.always, parts.dice, parts.restless) = Default::default();
         drop(parts);
         self
     }
@@ -124,7 +146,19 @@ impl Script {
         verb: Verb,
         request: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        match self.draw(verb) {
+        let fault = self.draw(verb);
+        self.pass().await;
+        let heard = self.suffer(fault, request).await;
+        self.pass().await;
+        heard
+    }
+
+    async fn suffer<T: Send + 'static>(
+        &self,
+        fault: Fault,
+        request: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        match fault {
             Fault::Ok => request.await,
             Fault::Err(kind) => Err(refused(kind)),
             Fault::Slow(delay) => {
@@ -157,10 +191,19 @@ impl Script {
         let mut parts = self.parts();
         *parts.calls.entry(verb).or_default() += 1;
         REQUESTS.fetch_add(u64::from(is_request(verb) && !parts.is_aside), Ordering::Relaxed);
+        let parts = &mut *parts;
         let queued = parts.queued.get_mut(&verb).and_then(VecDeque::pop_front);
         let always = parts.always.get(&verb).copied();
-        let dice = &mut parts.dice;
-        queued.or(always).or_else(|| dice.as_mut().map(|dice| dice.draw(verb))).unwrap_or(Fault::Ok)
+        let (dice, weather) = (parts.dice.as_mut(), parts.weather);
+        queued.or(always).or_else(|| dice.map(|dice| dice.draw(verb, weather))).unwrap_or(Fault::Ok)
+    }
+
+    /// Lets others run first, if this script is a restless one.
+    pub(super) async fn pass(&self) {
+        let pass = self.parts().restless.as_mut().map(Dice::pass);
+        if let Some(pass) = pass {
+            pass.await;
+        }
     }
 
     /// Lets a request arrive later, on the runtime, whatever becomes of its caller.
