@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Client, ErrorKind, Guard, Result,
+    Client, ErrorKind, Guard, Owner, Result,
     backend::{Memory, Recorded},
     time::Clock,
 };
@@ -79,6 +79,24 @@ async fn a_wait_ends_in_time_though_the_store_is_mute() {
     let start = world.clock.now();
     let error = world.client.lock("a").wait("3s").acquire().await.unwrap_err();
     assert_eq!((error.kind(), world.seconds_since(start)), (ErrorKind::Unavailable, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn entering_again_ends_in_time_though_the_store_is_mute() {
+    let (world, me) = (World::new(), Owner::new());
+    let lock = world.client.lock("a").ttl("10s").owner(&me);
+    let outer = lock.acquire().await.unwrap();
+    world.script.always(Verb::Recount, Fault::Never);
+    let start = world.clock.now();
+    let error = lock.clone().wait("3s").acquire().await.unwrap_err();
+    assert_eq!((error.kind(), world.seconds_since(start)), (ErrorKind::Unavailable, 3));
+    outer.check().unwrap();
+    world.script.always(Verb::Renew, Fault::Err(ErrorKind::Unavailable));
+    assert_eq!(
+        lock.acquire().await.unwrap_err().kind(),
+        ErrorKind::Lost,
+        "it waits no longer than the lease"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,11 +10,11 @@ use crate::{
     backend::{Busy, Mode},
     engine::{
         Engine,
-        acquire::{Acquired, Order, acquire},
+        acquire::{Acquired, Order, Patience, acquire},
         hold::Hold,
         leave,
     },
-    error::{Error, Operation, Result},
+    error::{Error, ErrorKind, Operation, Result},
     id::ClientId,
     key::Key,
 };
@@ -71,7 +71,7 @@ impl Owner {
             && let Some(entered) = hold.enter(mode)
         {
             entered?;
-            return reenter(&hold, mode).await.map(Outcome::Held);
+            return reenter(&hold, mode, order.patience).await.map(Outcome::Held);
         }
         match acquire(engine, order).await.map_err(|error| error.during(Operation::Acquire))? {
             Acquired::Busy(busy) => Ok(Outcome::Busy(busy)),
@@ -111,14 +111,29 @@ impl Owner {
 }
 
 /// The guard exists before the store is told, so that leaving is sure whatever happens on the way.
-async fn reenter(hold: &Arc<Hold>, mode: Mode) -> Result<Guard> {
+async fn reenter(hold: &Arc<Hold>, mode: Mode, patience: Patience) -> Result<Guard> {
     let guard = Guard::new((hold.clone(), hold.fence), mode);
     let entered = async {
         hold.check(Operation::Reenter)?;
-        leave::recount(hold).await
+        tokio::select! {
+            biased;
+            told = leave::recount(hold) => told,
+            // What is lost meanwhile is not entered, whatever the store may say of it later.
+            _ = hold.lost() => hold.check(Operation::Reenter),
+        }
     };
-    match entered.await {
+    // A store that does not answer must not keep us beyond our patience, nor beyond the lease.
+    let entered = match patience {
+        Patience::None => Some(entered.await),
+        patience => patience.and_a_little().bear(&hold.engine.clock, entered).await,
+    };
+    match entered.unwrap_or_else(|| Err(unanswered())) {
         Ok(()) => Ok(guard),
         Err(error) => Err(error.during(Operation::Reenter).about(hold.spec.key.name())),
     }
+}
+
+fn unanswered() -> Error {
+    let message = "the store did not answer in time; what was held before is held as often as before";
+    Error::new(ErrorKind::Unavailable, Operation::Reenter, message)
 }

@@ -40,7 +40,10 @@ fn whatever_the_schedule_locks_exclude_losses_are_told_and_nothing_is_left() {
 fn one_seed_is_one_history() {
     for seed in 1..=20 {
         let [once, again] = [played(seed), played(seed)];
-        assert!(once.history == again.history, "seed {seed} gave two histories: something else decides as well");
+        assert!(
+            once.history == again.history,
+            "seed {seed} gave two histories: something else decides as well"
+        );
     }
 }
 
@@ -49,7 +52,9 @@ fn played(seed: u64) -> world::Played {
     match catch_unwind(AssertUnwindSafe(|| world::play(seed))) {
         Ok(played) => played,
         Err(panic) => {
-            eprintln!("replay: LEASEHOLD_SEED={seed} cargo test -p leasehold-testkit --test schedules whatever");
+            eprintln!(
+                "replay: LEASEHOLD_SEED={seed} cargo test -p leasehold-testkit --test schedules whatever"
+            );
             resume_unwind(panic)
         }
     }

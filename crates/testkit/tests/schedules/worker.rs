@@ -99,7 +99,13 @@ impl Worker {
             9 => (NAMES[2], Mode::Permits { take: 2, of: 3 }, client.semaphore(NAMES[2], 3).permits(2)),
             _ => {
                 let lock = client.lock(name).owner(&self.me);
-                return Wish { name, mode: Mode::Exclusive, lock, owner: self.index as u64 + 1, reenters: true };
+                return Wish {
+                    name,
+                    mode: Mode::Exclusive,
+                    lock,
+                    owner: self.index as u64 + 1,
+                    reenters: true,
+                };
             }
         };
         let lock = if self.whim.dice.chance(15) { lock.no_renew() } else { lock };
