@@ -19,8 +19,8 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// How many seeds are run unless the environment says otherwise: about twenty seconds without optimisation.
-const SCHEDULES: u64 = 1_000;
+/// How many seeds are run unless the environment says otherwise: some fifteen seconds without optimisation.
+const SCHEDULES: u64 = 2_000;
 
 #[test]
 fn whatever_the_schedule_locks_exclude_losses_are_told_and_nothing_is_left() {

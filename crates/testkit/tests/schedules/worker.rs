@@ -289,6 +289,8 @@ async fn watch(held: &Held, entries: &[Entry]) {
         })
     });
     first(watched.collect()).await;
+    // Who has lost one of several believes in none of them any more.
+    entries.iter().for_each(Entry::lost);
 }
 
 /// Completes with the first of them.
