@@ -195,6 +195,8 @@ fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -228,5 +230,27 @@ mod tests {
     #[test]
     fn distances_are_counted_in_letters() {
         assert_eq!((distance("store", "store"), distance("", "abc"), distance("stroe", "store")), (0, 3, 2));
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_makes_reading_a_file_panic(text in "(store|prefix|[\"'=#.\\[\\]{}\n\\\\ a锁\u{1}]){0,20}") {
+            drop(parse(Path::new("f"), &text));
+        }
+
+        #[test]
+        fn no_damaged_file_has_its_store_repeated(damage in vec((any::<u16>(), "[\"'=#.\n\\[\\]{}\\\\ x]?"), 1..4)) {
+            let mut text: Vec<char> = "prefix = \"p\"\nstore = \"redis://u:SECRET@h\"\n".chars().collect();
+            for (place, new) in damage {
+                let at = usize::from(place) % text.len();
+                text.splice(at..=at, new.chars());
+            }
+            let text: String = text.into_iter().collect();
+            if let Err(failure) = parse(Path::new("f"), &text) {
+                assert!(!failure.message.contains("SECRET"), "{text:?}: {}", failure.message);
+            }
+        }
     }
 }

@@ -45,6 +45,8 @@ impl From<String> for Span {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::any, proptest, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -58,6 +60,21 @@ mod tests {
         for text in ["", "5", "-1s", "5 parsecs", "99999999999999999999s"] {
             let message = Span::from(text).get().unwrap_err();
             assert!(message.contains("write it like"), "{message}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_makes_reading_a_length_of_time_panic(text in "([0-9]{0,21}[ ]?(ns|us|ms|s|m|h|days|y|µs)?[ .]?){0,3}|.{0,20}") {
+            drop(Span::from(text).get());
+        }
+
+        #[test]
+        fn a_length_of_time_is_read_as_it_is_written(nanos in any::<u64>()) {
+            let duration = Duration::from_nanos(nanos);
+            assert_eq!(Span::from(humantime::format_duration(duration).to_string()), duration.into());
         }
     }
 }

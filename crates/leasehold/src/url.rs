@@ -27,6 +27,9 @@ impl<'a> StoreUrl<'a> {
         // Not quoted in the message: a URL may carry a password.
         let no_scheme = || config("this is not a store URL; write it like sqlite:locks.db or memory:");
         let (scheme, rest) = url.split_once(':').ok_or_else(no_scheme)?;
+        if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) {
+            return Err(no_scheme());
+        }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         Ok(Self { whole: url, scheme, rest, options: form_urlencoded::parse(query.as_bytes()).collect() })
     }
@@ -43,7 +46,7 @@ impl<'a> StoreUrl<'a> {
     pub(crate) fn take_duration(&mut self, word: &str) -> Result<Option<Duration>> {
         let Some(text) = self.take(word) else { return Ok(None) };
         let duration = leasehold_core::Span::from(&*text).get();
-        duration.map(Some).map_err(|message| config(format!("{word}: {message}")))
+        duration.map(Some).map_err(|message| self.refused(format!("{word}: {message}")))
     }
 
     /// Refuses what nobody took.
@@ -52,14 +55,22 @@ impl<'a> StoreUrl<'a> {
             None => Ok(()),
             Some((word, _)) => {
                 let known = known.join(", ");
-                Err(config(format!(
-                    "unknown option {word:?} in the store URL; {} knows {known}",
-                    self.scheme
-                )))
+                let scheme = self.scheme;
+                Err(self.refused(format!("unknown option {word:?} in the store URL; {scheme} knows {known}")))
             }
         }
     }
+
+    /// An option that is refused. A question mark in a password ends up among the options: what is refused may be the
+    /// rest of it, and is not repeated.
+    fn refused(&self, message: String) -> Error {
+        let query = self.whole.split_once('?').map_or("", |(_, query)| query);
+        if query.contains('@') { config(ENCODE) } else { config(message) }
+    }
 }
+
+const ENCODE: &str =
+    "this URL cannot be read; write /, ?, # and @ within a user name or a password as %2F, %3F, %23 and %40";
 
 pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Error {
     Error::config(Operation::Connect, message)
@@ -67,6 +78,8 @@ pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{proptest, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -83,5 +96,37 @@ mod tests {
     fn what_is_no_url_is_not_repeated() {
         let message = StoreUrl::parse("secret").unwrap_err().to_string();
         assert!(!message.contains("secret"), "{message}");
+    }
+
+    #[test]
+    fn what_may_be_the_rest_of_a_password_is_not_repeated() {
+        let mut url = StoreUrl::parse("redis://u:1?ttl=secret@host").unwrap();
+        assert!(!url.take_duration("ttl").unwrap_err().to_string().contains("secret"));
+        let url = StoreUrl::parse("memory:1?secret&a@host").unwrap();
+        assert!(!url.finish(&[]).unwrap_err().to_string().contains("secret"));
+        let message = StoreUrl::parse("secret@host:6379").unwrap_err().to_string();
+        assert!(!message.contains("secret"), "{message}");
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_makes_taking_a_url_apart_panic(text in "([a-z+]{0,9}:)?[a-z0-9%@:,/?&=#.+锁]{0,40}|.{0,30}") {
+            if let Ok(mut url) = StoreUrl::parse(&text) {
+                drop(url.take("prefix"));
+                drop(url.take_duration("ttl"));
+                drop(url.finish(&["prefix"]));
+            }
+        }
+
+        #[test]
+        fn an_option_is_read_back_whatever_is_in_it(prefix in ".{0,20}", rest in "[a-z/.]{0,9}") {
+            let query: String = form_urlencoded::Serializer::new(String::new()).append_pair("prefix", &prefix).finish();
+            let whole = format!("sqlite:{rest}?{query}");
+            let mut url = StoreUrl::parse(&whole).unwrap();
+            assert_eq!((url.take("prefix").as_deref(), url.rest), (Some(&*prefix), &*rest));
+            url.finish(&[]).unwrap();
+        }
     }
 }

@@ -238,3 +238,24 @@ pub(crate) fn number(value: &Value) -> Option<i64> {
         other => text(other)?.parse().ok(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{proptest, test_runner::Config};
+
+    use super::*;
+    use crate::fuzz;
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn nothing_a_server_answers_makes_reading_panic(value in fuzz::value()) {
+            drop(Tried::read(&value));
+            drop(View::read(&value));
+            drop(renewal(&value));
+            drop(release(&value));
+            drop(count(&value));
+        }
+    }
+}

@@ -18,6 +18,8 @@ mod config;
 mod connect;
 mod doctor;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod names;
 mod people;
 mod permit;

@@ -139,6 +139,8 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{proptest, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -184,6 +186,26 @@ mod tests {
             ("a}b", Some(ClusterTrap::OnlyClosed)),
         ] {
             assert_eq!(ClusterTrap::of(name), trap, "{name}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn two_names_share_their_furniture_only_if_one_is_the_other_in_braces(
+            one in "[ab{}:]{1,6}", other in "[ab{}:]{1,6}",
+        ) {
+            let is_other_in_braces = one == format!("{{{other}}}") || other == format!("{{{one}}}");
+            assert!(one == other || waits(&one) != waits(&other) || is_other_in_braces, "{one} and {other}");
+        }
+
+        #[test]
+        fn all_of_a_name_is_in_its_slot_unless_it_is_known_for_a_trap(name in "[ab{}:锁]{1,8}") {
+            assert!(slot(&name) < 16384);
+            let keys = [lock_channel(&name), rwlock_channel(&name), semaphore_channel(&name), waits(&name)];
+            let is_together = keys.iter().all(|key| slot(key) == slot(&name));
+            assert!(is_together || !is_in_one_slot(&name), "{name}");
         }
     }
 }

@@ -51,7 +51,7 @@ fn lock_holders(scene: &Scene) -> Vec<Found> {
         let id = identity(holder);
         // A writer that reads as well is one holder.
         if let Some(known) = holders.iter_mut().find(|known| known.id == id) {
-            known.count += row.count;
+            known.count = known.count.saturating_add(row.count);
             known.mode = Mode::Exclusive;
             known.left = known.left.max(millis(row.left));
             continue;
@@ -128,8 +128,11 @@ fn named(found: Found, known: &HashMap<ClientId, Option<Arc<Who>>>, now: u64) ->
     (holder.count, holder.remaining) = (found.count, found.left);
     holder.label = found.label.map(Into::into);
     // A fence is the server's time of the grant, unless the clock was set back since.
-    holder.held_for =
-        if fence > 0 { Duration::from_micros((now * 1000).saturating_sub(fence)) } else { Duration::ZERO };
+    holder.held_for = if fence > 0 {
+        Duration::from_micros(now.saturating_mul(1000).saturating_sub(fence))
+    } else {
+        Duration::ZERO
+    };
     holder
 }
 
@@ -206,7 +209,11 @@ fn digest(bytes: &[u8]) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
+    use redis::Value;
+
     use super::*;
+    use crate::{answer::Tried, fuzz};
 
     #[test]
     fn everything_that_holds_has_an_id() {
@@ -216,5 +223,49 @@ mod tests {
         assert_eq!(identity(&[7; 16]).to_string(), "07070707-0707-0707-0707-070707070707:0");
         assert!(is_holder(format!("{ours}:write").as_bytes()) && is_holder(ours.as_bytes()));
         assert!(!is_holder(b"name") && !is_holder(b"mode"));
+    }
+
+    #[test]
+    fn a_scene_of_the_right_shape_is_read() {
+        let number = |number| Value::Int(number);
+        let holder = Value::BulkString("01234567-89ab-cdef-0011-223344556677:1".into());
+        let row = Value::Array(vec![holder, number(1), number(5), Value::BulkString("7 1 x".into())]);
+        let word = |word: &str| Value::BulkString(word.into());
+        let rows = Value::Array(vec![row.clone(), row]);
+        let parts = vec![
+            word("busy"),
+            number(1),
+            number(0),
+            number(0),
+            word("lock"),
+            number(0),
+            number(9),
+            number(9),
+            rows,
+        ];
+        assert_eq!(seen(&Value::Array(parts)), Some(1));
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn whatever_is_said_of_holders_can_be_shown(parts in fuzz::scene()) {
+            let head = ["busy", "1", "0", "0"].map(|word| Value::BulkString(word.into())).to_vec();
+            seen(&Value::Array([head, parts].concat()));
+        }
+
+        #[test]
+        fn every_holder_has_an_id_that_is_read_back(holder in vec(any::<u8>(), 0..60)) {
+            let id = identity(&holder);
+            assert_eq!(identity(id.to_string().as_bytes()), id);
+        }
+    }
+
+    /// How many holders people see in a busy answer.
+    fn seen(answer: &Value) -> Option<usize> {
+        let Ok(Tried::Busy { scene, .. }) = Tried::read(answer) else { return None };
+        let holders = found(&scene).into_iter().map(|found| named(found, &HashMap::new(), scene.now));
+        Some(holders.count())
     }
 }

@@ -120,6 +120,8 @@ fn unescape(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::any, proptest, test_runner::Config};
+
     use super::*;
     use crate::id::{ClaimIds, ClientId};
 
@@ -139,6 +141,32 @@ mod tests {
     fn other_texts_are_refused() {
         for text in ["", "lh1", "lh1/a/1/1/exclusive/x", "lh2/a/b/c/d/e", "%", "lh1/////"] {
             assert!(text.parse::<Ticket>().is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn any_ticket_survives_its_text(
+            name in ".{1,40}", fence in any::<u64>(), ttl in any::<u64>(), (take, of) in any::<(NonZeroU32, NonZeroU32)>(),
+        ) {
+            let id = ClaimIds::new(ClientId::random()).next();
+            for mode in [Mode::Exclusive, Mode::Shared, Mode::Permits { take, of }] {
+                let ticket = Ticket::new(&name, id, mode, fence, Duration::from_millis(ttl));
+                let text = ticket.to_string();
+                assert!(text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
+                assert_eq!(text.parse::<Ticket>().unwrap(), ticket);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_reading_a_ticket_panic(
+            text in "lh1/[0-9a-f-]{0,36}:[0-9]{0,21}/[0-9+]{0,21}/[0-9]{0,21}/(exclusive|[0-9]{0,11}of[0-9]{0,11})/[%0-9a-zé]{0,9}|.{0,60}",
+        ) {
+            if let Ok(ticket) = text.parse::<Ticket>() {
+                assert_eq!(ticket.to_string().parse::<Ticket>().unwrap(), ticket);
+            }
         }
     }
 }

@@ -44,7 +44,9 @@ impl RedisConfig {
             _ => return Err(config(SHAPE)),
         };
         for (word, value) in form_urlencoded::parse(query.as_bytes()) {
-            parsed = parsed.with_option(&word, &value)?;
+            // A question mark in a password ends up here: what is refused may be the rest of it.
+            let rest_of_password = |error| if query.contains('@') { config(ENCODE) } else { error };
+            parsed = parsed.with_option(&word, &value).map_err(rest_of_password)?;
         }
         Ok(parsed)
     }
@@ -64,6 +66,9 @@ impl RedisConfig {
     /// `user:password@host:port,host:port/db`, and for sentinels the name of the primary instead of the database.
     fn from_authority(kind: &str, rest: &str, tls: bool) -> Result<Self> {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if path.contains('@') {
+            return Err(config(ENCODE));
+        }
         let (user, hosts) = match authority.rsplit_once('@') {
             Some((user, hosts)) => (Some(user), hosts),
             None => (None, authority),
@@ -143,6 +148,9 @@ impl RedisConfig {
 const SHAPE: &str = "this is not the URL of a Redis; write it like redis://host:6379, rediss://host, redis+unix:///path, \
      redis+sentinel://host,host/mymaster, redis+replicas://host,host or redis+cluster://host,host";
 
+const ENCODE: &str =
+    "this URL cannot be read; write /, ?, # and @ within a user name or a password as %2F, %3F, %23 and %40";
+
 /// `host`, `host:port`, `[::1]:port`, and nothing for this machine.
 fn host_and_port(text: &str, usual_port: u16) -> Result<(String, u16)> {
     let bad_port = |_| config("the port in the store URL is a number from 1 to 65535");
@@ -186,6 +194,8 @@ fn config(message: impl Into<Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{proptest, test_runner::Config};
+
     use super::*;
 
     fn tcp(host: &str, port: u16, tls: bool) -> Address {
@@ -267,6 +277,56 @@ mod tests {
             ["redis:x", "http://x", "redis+unix://x", "redis://h/x", "redis://h?layout=x", "redis://h?x=1"]
         {
             assert!(RedisConfig::from_url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_not_shown_in_parts() {
+        for url in [
+            "redis://u:1?hunter2@h",
+            "redis://u:1?ttl=1&hunter2@h",
+            "redis+sentinel://u:1/hunter2@h",
+            "redis+sentinel://u:1/2?command_timeout=hunter2@h",
+        ] {
+            let message = RedisConfig::from_url(url).unwrap_err().to_string();
+            assert!(!message.contains("hunter2") && message.contains("%3F"), "{message}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_makes_reading_a_url_panic(
+            url in "(redis|rediss|redlock[+]redis)([+](unix|sentinel|replicas|cluster))?:?/{0,3}[a-z0-9%@:,/?&=#.\\[\\]锁]{0,40}",
+        ) {
+            drop(RedisConfig::from_url(&url));
+            drop(RedisConfig::members_from_url(&url));
+        }
+
+        #[test]
+        fn no_password_is_shown_whatever_is_in_it(
+            kind in "([+](sentinel|replicas|cluster))?",
+            password in "(1|db=|hunter2|[/?#@:,&=%+]){0,6}hunter2",
+            tail in "(/main|/1)?([?](db=1|x=y|ttl=z))?",
+        ) {
+            let url = format!("redis{kind}://u:{password}@h{tail}");
+            let shown = match RedisConfig::from_url(&url) {
+                Ok(parsed) => format!("{parsed:?} {} {}", parsed.place(), parsed.scheme()),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            assert!(!shown.contains("hunter2"), "{url} is shown as {shown}");
+        }
+
+        #[test]
+        fn what_is_percent_encoded_is_read_back(
+            user in ".{1,12}", password in ".{1,12}", host in "[a-z0-9.-]{1,12}", port in 1..=u16::MAX, db in 0..99u32,
+        ) {
+            let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+            let url = format!("redis://{}:{}@{host}:{port}/{db}", encoded(&user), encoded(&password));
+            let parsed = RedisConfig::from_url(&url).unwrap();
+            assert_eq!(parsed.servers, Servers::One(tcp(&host, port, false)));
+            assert_eq!((parsed.username, parsed.password, parsed.db), (Some(user), Some(password), db));
         }
     }
 }

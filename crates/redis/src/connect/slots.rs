@@ -132,7 +132,10 @@ fn at(host: &str, port: u16, near: &Address) -> Option<Address> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, proptest, test_runner::Config};
+
     use super::*;
+    use crate::fuzz;
 
     fn tcp(host: &str, port: u16) -> Address {
         Address::Tcp { host: host.to_owned(), port, tls: true }
@@ -184,6 +187,32 @@ mod tests {
         assert_eq!(pointed("1 ::1:6381", &by), Some((1, tcp("::1", 6381))));
         for bad in ["", "1", "x a:1", "1 a", "1 a:x"] {
             assert_eq!(pointed(bad, &by), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_answer_makes_a_map_of_slots_panic(value in fuzz::value()) {
+            drop(told(&value, &tcp("a", 1)));
+        }
+
+        #[test]
+        fn ranges_of_any_numbers_are_a_map_within_the_slots_or_none(
+            ranges in vec((fuzz::number(), fuzz::number(), ".{0,5}", fuzz::number()), 0..5),
+        ) {
+            let ranges = ranges.into_iter().map(|(first, last, host, port)| {
+                Value::Array(vec![first, last, Value::Array(vec![Value::BulkString(host.into()), port])])
+            });
+            if let Some(told) = told(&Value::Array(ranges.collect()), &tcp("a", 1)) {
+                assert!(told.ranges.iter().all(|(first, last, _)| first <= last && usize::from(*last) < SLOTS));
+            }
+        }
+
+        #[test]
+        fn no_redirection_makes_us_panic(details in "[0-9]{0,6} ?[\\[\\]:a-z?.]{0,9}:?[0-9]{0,6}.{0,5}") {
+            drop(pointed(&details, &tcp("a", 1)));
         }
     }
 }

@@ -134,6 +134,8 @@ fn unescaped(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::any, proptest, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -182,6 +184,24 @@ mod tests {
             [("done", "gone"), ("release", "dance"), ("1", "x"), ("name", "%zz"), ("\tname", "")]
         {
             assert!(good.replacen(from, to, 1).parse::<Event>().is_err(), "{from} -> {to}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn any_name_survives_the_text_and_keeps_to_its_line(name in any::<String>(), at in any::<u64>(), owner in any::<u64>()) {
+            let act = Act::Granted { fence: at, deadline: owner };
+            let event = Event { at, process: 2, operation: 3, phase: Phase::Done, name, owner, act };
+            let text = format!("{event}\n");
+            assert_eq!(text.lines().count(), 1, "{text:?}");
+            assert_eq!(text.lines().next().unwrap().parse::<Event>(), Ok(event));
+        }
+
+        #[test]
+        fn no_line_makes_reading_panic(line in "[0-9]{0,3}\t[0-9]\t[0-9]\t(done|asked)\t[0-9]\t(granted|read|acquire permits) [0-9 ]{0,5}\t[%a-f0-9锁]{0,6}|.{0,40}") {
+            drop(line.parse::<Event>());
         }
     }
 }
