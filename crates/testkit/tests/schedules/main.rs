@@ -9,6 +9,7 @@
 //!
 //! What this does not do: one thread runs it all, so two threads within a single step of the engine are never seen.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the harness shows it when a schedule fails")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
 
 mod ledger;

@@ -235,6 +235,7 @@ impl Worker {
     }
 
     /// What was got, `None` if nobody knows; any error that nothing explains is a defect.
+    #[expect(clippy::option_option, reason = "unknown, not got, got: three answers")]
     fn sorted<T>(&self, got: Option<Result<Option<T>>>) -> Option<Option<T>> {
         match got {
             None => None,
