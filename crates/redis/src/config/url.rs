@@ -322,7 +322,7 @@ mod tests {
         fn what_is_percent_encoded_is_read_back(
             user in ".{1,12}", password in ".{1,12}", host in "[a-z0-9.-]{1,12}", port in 1..=u16::MAX, db in 0..99u32,
         ) {
-            let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+            let encoded = |text: &str| text.bytes().flat_map(|byte| format!("%{byte:02x}").into_bytes()).map(char::from).collect::<String>();
             let url = format!("redis://{}:{}@{host}:{port}/{db}", encoded(&user), encoded(&password));
             let parsed = RedisConfig::from_url(&url).unwrap();
             assert_eq!(parsed.servers, Servers::One(tcp(&host, port, false)));

@@ -58,7 +58,10 @@ use crate::{
     who::Who,
 };
 
-/// Several independent stores as one. Clones are the same one. See the [module](self) for what it promises.
+/// Several independent stores as one: what more than half of them grant is granted. Clones are the same one.
+///
+/// Locks and read-write locks, with tickets, re-entry and fences that grow; permits, latches, fair lines, cohorts, cells and
+/// rates are refused, because a majority cannot decide them.
 #[derive(Clone, Debug)]
 pub struct Quorum {
     shared: Arc<Shared>,
