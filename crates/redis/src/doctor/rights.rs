@@ -375,7 +375,8 @@ mod tests {
                 }
                 continue;
             }
-            if path.extension().is_none_or(|found| found != extension) {
+            // Nor is what only planted bugs ask.
+            if path.extension().is_none_or(|found| found != extension) || path.ends_with("planted.rs") {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();
@@ -405,9 +406,10 @@ mod tests {
     #[test]
     fn every_command_that_scripts_or_the_store_use_is_in_the_list() {
         let listed = COMMANDS.map(|(command, _, _)| bare(command).to_owned());
-        // Sentinels have users of their own.
+        // Sentinels have users of their own, and only a planted bug loads scripts.
+        let others = ["sentinel", "script"].map(str::to_owned);
         let missing: Vec<_> =
-            sources().into_iter().filter(|word| word != "sentinel" && !listed.contains(word)).collect();
+            sources().into_iter().filter(|word| !others.contains(word) && !listed.contains(word)).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 
