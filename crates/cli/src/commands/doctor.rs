@@ -1,7 +1,7 @@
 //! `doctor`: examines a store and says what is wrong with it for locks, why that matters, and what to do.
 //!
 //! Findings come from the store's own crate and from using the store as a holder would ([`probe`]). What it writes are
-//! probes under names of its own, gone when it ends; it changes no setting.
+//! probes under names of its own, released when it ends; small notes beside it expire by themselves; it changes no setting.
 
 use std::{fmt::Write as _, time::Instant};
 
