@@ -196,6 +196,7 @@ mod tests {
             ("NOPERM", ErrorKind::Denied),
             ("WRONGTYPE", ErrorKind::Conflict),
             ("READONLY", ErrorKind::Unavailable),
+            ("LOADING", ErrorKind::Unavailable),
             ("OOM", ErrorKind::Unavailable),
             ("CROSSSLOT", ErrorKind::Config),
             ("ERR", ErrorKind::Internal),
