@@ -10,6 +10,9 @@ use crate::{
     valkey,
 };
 
+/// How many tests of one program run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// Runs every test of the workspace, documentation included.
 pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
     steps::say("==> all tests");
@@ -18,6 +21,9 @@ pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
         .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
         .args(passed)
         .stdout(Stdio::piped());
+    if std::env::var_os(THREADS).is_none() {
+        command.env(THREADS, threads().to_string());
+    }
     if allow_missing {
         command.env("LEASEHOLD_ALLOW_MISSING", "1");
     }
@@ -39,6 +45,11 @@ pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
         steps::say(&format!("{skipped} SKIPPED for want of a server (see the lines `skipped:` above)"));
     }
     if status.success() { Ok(()) } else { Err(format!("tests ended with {status}")) }
+}
+
+/// Tests mostly wait, for servers and for leases to end: more of them at once than cores end sooner.
+fn threads() -> usize {
+    4 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Passes the output on, line by line, and counts what was skipped.

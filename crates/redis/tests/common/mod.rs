@@ -15,6 +15,14 @@ use leasehold_testkit::servers::{redis as servers, start_or_skip};
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, task::JoinHandle};
 
+/// A bare connection, which waits for its answers for as long as it takes: the crate's own half a second is too short
+/// for a machine with much to do.
+pub(crate) async fn bare(url: &str) -> MultiplexedConnection {
+    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+    let server = redis::Client::open(url).unwrap();
+    server.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
+}
+
 /// A server of one's own, with a bare connection to it.
 pub(crate) struct Stage {
     pub(crate) server: servers::Redis,
@@ -25,8 +33,7 @@ impl Stage {
     /// Starts a server, unless it may be missing and is.
     pub(crate) async fn set() -> Option<Self> {
         let server = start_or_skip(servers::Redis::start)?;
-        let bare = redis::Client::open(server.url()).unwrap();
-        let bare = bare.get_multiplexed_async_connection().await.unwrap();
+        let bare = bare(&server.url()).await;
         Some(Self { server, bare })
     }
 

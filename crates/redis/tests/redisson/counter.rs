@@ -8,7 +8,10 @@ use leasehold_redis::{Redis, RedisConfig};
 use redis::aio::MultiplexedConnection;
 use tokio::task::JoinSet;
 
-use crate::stage::{SHORT, Stage, java};
+use crate::{
+    common,
+    stage::{SHORT, Stage, java},
+};
 
 /// Who adds: tasks in each of so many clients, threads in Java, and how often each of them does.
 struct Crowd {
@@ -78,7 +81,7 @@ const URL: &str = "LEASEHOLD_TEST_COUNTER";
 async fn one_process_of_two() {
     let Ok(url) = std::env::var(URL) else { return };
     let client = Client::new(Redis::open(RedisConfig::from_url(&url).unwrap()).await.unwrap());
-    let bare = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let bare = common::bare(&url).await;
     let mut tasks = JoinSet::new();
     for _ in 0..MANY.tasks {
         let (lock, bare) = (client.lock("c"), bare.clone());

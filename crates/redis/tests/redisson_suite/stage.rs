@@ -60,8 +60,7 @@ impl Stage {
 
     /// Looks at a server that was restarted.
     pub(crate) async fn look_again(&mut self) {
-        let server = redis::Client::open(self.redis.server.url()).unwrap();
-        self.redis.bare = server.get_multiplexed_async_connection().await.unwrap();
+        self.redis.bare = common::bare(&self.redis.server.url()).await;
     }
 
     /// What is subscribed.
