@@ -10,7 +10,7 @@ use crate::{
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
-    primitives::{DEFAULT_TTL, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket},
+    primitives::{DEFAULT_TTL, Election, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket},
     span::Span,
     who::Who,
 };
@@ -93,6 +93,11 @@ impl Client {
     /// A rate limiter.
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         RateLimiter::new(self, name)
+    }
+
+    /// An election of one leader among many candidates.
+    pub fn election(&self, name: &str) -> Election {
+        Election::new(self, name)
     }
 
     /// Several locks to be taken together.

@@ -26,7 +26,8 @@ pub use crate::{
     id::{ClaimId, ClientId},
     key::{Key, MAX_NAME},
     primitives::{
-        Guard, Latch, Lock, LockSet, Outcome, Owner, RateLimiter, RwLock, Semaphore, SetGuard, Ticket,
+        Election, Guard, Latch, Leader, Leaders, Leadership, Lock, LockSet, Outcome, Owner, RateLimiter,
+        RwLock, Semaphore, SetGuard, Ticket,
     },
     span::Span,
     who::Who,

@@ -3,7 +3,7 @@
 //! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
 //! how a lock is given back, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
-//! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`time`] is all time.
+//! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`proclaimed`] is what a leader says of itself, [`time`] is all time.
 //!
 //! Nothing here is left to chance: every `select!` has an order and whoever is rung is rung in line, so that on a test's
 //! clock the same calls give the same run, and a schedule that failed can be played again.
@@ -17,6 +17,7 @@ mod janitor;
 mod keep;
 pub(crate) mod leave;
 mod presence;
+pub(crate) mod proclaimed;
 mod tally;
 pub(crate) mod throttle;
 pub mod time;

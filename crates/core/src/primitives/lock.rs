@@ -301,10 +301,7 @@ impl Lock {
 
     fn checked_order(&self, life: Life, otherwise: Patience) -> Result<Order> {
         let engine = self.client.engine();
-        let key = match &self.key {
-            Ok(key) => key.clone(),
-            Err(name) => Key::new(self.client.prefix(), name)?,
-        };
+        let key = self.key()?;
         let mode = self.mode.check()?;
         let (ttl, keeping) = self.options.lease()?;
         let label = self.options.label()?;
@@ -315,6 +312,14 @@ impl Lock {
         let (id, who, shape) = (engine.ids.next(), engine.who.clone(), self.shape);
         let spec = Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label, fences });
         Ok(Order { spec, keeping, patience })
+    }
+
+    /// The key, or what is wrong with the name.
+    pub(super) fn key(&self) -> Result<Key> {
+        match &self.key {
+            Ok(key) => Ok(key.clone()),
+            Err(name) => Key::new(self.client.prefix(), name),
+        }
     }
 
     fn fences(&self, mode: Mode, life: Life) -> Result<u64> {

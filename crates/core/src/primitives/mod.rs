@@ -1,5 +1,6 @@
 //! What users hold: thin, without I/O and without loops of their own.
 
+mod election;
 mod guard;
 mod latch;
 mod lock;
@@ -13,6 +14,7 @@ mod ticket;
 
 pub(crate) use self::options::{DEFAULT_TTL, Options};
 pub use self::{
+    election::{Election, Leader, Leaders, Leadership},
     guard::Guard,
     latch::Latch,
     lock::{Lock, Outcome},

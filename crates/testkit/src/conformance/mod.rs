@@ -47,6 +47,7 @@ mod cohort;
 mod cohort_end;
 mod contract;
 mod dropping;
+mod election;
 mod errors;
 mod fair;
 mod fence;
@@ -261,6 +262,13 @@ suite! { $
             a_cell_expires: Cells,
             cells_are_listed_by_name: Cells,
             compare_and_set_loses_no_update: Cells,
+        }
+        election {
+            one_leads_until_it_resigns: Cells,
+            observers_are_told: Cells,
+            a_deposed_leader_proclaims_nothing: Cells,
+            work_ends_with_the_lead: Cells,
+            values_go_with_their_leader: Cells,
         }
         contract {
             claiming_is_silent,

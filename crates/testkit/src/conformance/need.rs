@@ -88,6 +88,9 @@ async fn refuses_cells(fixture: &Fixture, name: &str) {
     unsupported(backend.write_cell(name, Expect::Absent, b"x", None).await);
     unsupported(backend.read_cell(name).await);
     unsupported(backend.list_cells(name, None, 10).await);
+    let election = fixture.client().await.election(name);
+    unsupported(election.campaign("x").await);
+    unsupported(election.leader().await);
 }
 
 fn unsupported<T: Debug>(result: Result<T>) {

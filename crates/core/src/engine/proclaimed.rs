@@ -1,0 +1,119 @@
+//! What a leader says of itself, in a cell beside the lock it holds: written only by who leads, never over what a later
+//! leader wrote, and gone when it resigns.
+//!
+//! Who leads is what the lock says. A value counts only with the acquisition it was written for, so one that a dead
+//! leader left behind is nobody's.
+
+use std::time::Duration;
+
+use super::Engine;
+use crate::{
+    backend::{Cell, CellWrite, Expect, Loss},
+    error::{Error, ErrorKind, Operation, Result},
+    id::ClaimId,
+    key::Key,
+};
+
+/// How often a write is tried against others: each conflict is another leader's write, or the first half of our own.
+const TRIES: u32 = 8;
+
+/// The life of a cell that is withdrawn: the least there is.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// The cell of an election.
+#[derive(Debug)]
+pub(crate) struct Proclaimed<'a> {
+    engine: &'a Engine,
+    cell: String,
+}
+
+/// A value, and who proclaimed it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) fence: u64,
+    pub(crate) id: ClaimId,
+    pub(crate) value: Vec<u8>,
+}
+
+impl<'a> Proclaimed<'a> {
+    pub(crate) fn of(engine: &'a Engine, key: &Key) -> Self {
+        Self { engine, cell: format!("election:{}", key.full()) }
+    }
+
+    /// What was proclaimed last, by whomever.
+    pub(crate) async fn read(&self) -> Result<Option<Said>> {
+        Ok(self.cell().await?.and_then(|cell| Said::read(&cell.value)))
+    }
+
+    /// Proclaims, unless a later leader has: that is a loss.
+    pub(crate) async fn write(&self, value: &Said) -> Result<()> {
+        self.replace(value, None).await
+    }
+
+    /// Takes back what this leader proclaimed.
+    pub(crate) async fn withdraw(&self, fence: u64, id: ClaimId) -> Result<()> {
+        self.replace(&Said { fence, id, value: Vec::new() }, Some(AT_ONCE)).await
+    }
+
+    async fn replace(&self, value: &Said, ttl: Option<Duration>) -> Result<()> {
+        for _ in 0..TRIES {
+            let expect = match self.cell().await? {
+                None if ttl.is_some() => return Ok(()),
+                None => Expect::Absent,
+                Some(cell) if Said::read(&cell.value).is_some_and(|there| there.fence > value.fence) => {
+                    return Err(Error::from(Loss::Gone));
+                }
+                Some(cell) => Expect::Version(cell.version),
+            };
+            let written = self.engine.backend.write_cell(&self.cell, expect, &value.write(), ttl).await?;
+            if let CellWrite::Written(_) = written {
+                return Ok(());
+            }
+        }
+        let message = "others change the value of this election all the time; try again";
+        Err(Error::new(ErrorKind::Unavailable, Operation::Cell, message))
+    }
+
+    async fn cell(&self) -> Result<Option<Cell>> {
+        self.engine.backend.read_cell(&self.cell).await
+    }
+}
+
+/// `FENCE ID` in a line of its own, then the value as it is.
+impl Said {
+    fn write(&self) -> Vec<u8> {
+        let mut bytes = format!("{} {}\n", self.fence, self.id).into_bytes();
+        bytes.extend_from_slice(&self.value);
+        bytes
+    }
+
+    /// `None` if somebody else wrote something else there.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let (fence, id) = std::str::from_utf8(&bytes[..end]).ok()?.split_once(' ')?;
+        Some(Self { fence: fence.parse().ok()?, id: id.parse().ok()?, value: bytes[end + 1..].to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
+
+    use super::*;
+    use crate::id::{ClaimIds, ClientId};
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn any_value_survives_its_bytes(fence in any::<u64>(), value in vec(any::<u8>(), 0..100)) {
+            let value = Said { fence, id: ClaimIds::new(ClientId::random()).next(), value };
+            assert_eq!(Said::read(&value.write()), Some(value));
+        }
+
+        #[test]
+        fn no_bytes_make_reading_a_value_panic(bytes in vec(any::<u8>(), 0..100)) {
+            let _ = Said::read(&bytes);
+        }
+    }
+}
