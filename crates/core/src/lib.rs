@@ -17,6 +17,7 @@ mod key;
 pub mod planted;
 mod primitives;
 mod span;
+mod sync;
 mod who;
 
 pub use crate::{

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     ops::Bound,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -26,6 +26,7 @@ use crate::{
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
+    sync::{Mutex, MutexGuard},
     time::Clock,
 };
 

@@ -7,10 +7,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError, Weak},
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -21,7 +18,15 @@ use super::{
     hold::Hold,
     time::Instant,
 };
-use crate::{backend::Busy, id::ClaimId, key::Key};
+use crate::{
+    backend::Busy,
+    id::ClaimId,
+    key::Key,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 /// The lines of one client.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -24,6 +24,7 @@ use crate::{
     backend::{Backend, ClaimSpec, Loss, Sign},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
+    sync::{Mutex, MutexGuard, atomic::Ordering},
     who::Who,
 };
 

@@ -14,6 +14,8 @@ mod contend;
 mod gate;
 pub(crate) mod hold;
 mod janitor;
+#[cfg(shuttle)]
+mod jumps;
 mod keep;
 pub(crate) mod leave;
 mod presence;
@@ -22,13 +24,7 @@ mod tally;
 pub(crate) mod throttle;
 pub mod time;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{runtime::Handle, sync::Notify};
 
@@ -39,6 +35,7 @@ use crate::{
     backend::{Backend, Loss},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimIds,
+    sync::atomic::{AtomicBool, Ordering},
     who::Who,
 };
 

@@ -5,16 +5,13 @@
 //! and goes costs nothing. It is information for people; nothing decides by it, and what fails is told again with
 //! the next sign of life.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::PoisonError, time::Duration};
 
 use super::time::Instant;
 use crate::{
     backend::{ClaimSpec, Sign, Standing},
     id::ClaimId,
+    sync::{Mutex, MutexGuard},
 };
 
 /// What is younger than this is not worth telling.

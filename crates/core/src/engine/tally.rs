@@ -1,11 +1,10 @@
 //! Counting what is open, from its begin to its end, also when a runtime drops it unfinished.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// A count of open things.
 #[derive(Clone, Debug, Default)]

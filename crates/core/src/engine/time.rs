@@ -5,13 +5,13 @@
 //! lease therefore never sleep longer than [`TICK`] at a stretch: after a suspend they notice within one tick, and
 //! whoever asks meanwhile compares the clock itself and is answered exactly.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
+
+#[cfg(shuttle)]
+use super::jumps::TestTime;
+
+#[cfg(not(shuttle))]
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest sleep of a timer that must notice a suspend.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -71,12 +71,6 @@ enum Source {
     Test(Arc<TestTime>),
 }
 
-#[derive(Debug)]
-struct TestTime {
-    start: tokio::time::Instant,
-    suspended: AtomicU64,
-}
-
 impl Clock {
     /// The boot clock of this machine.
     pub const fn boot() -> Self {
@@ -85,26 +79,22 @@ impl Clock {
 
     /// A clock that follows tokio's, and so stands still and jumps with its paused time. Only for tests.
     pub fn test() -> Self {
-        let start = tokio::time::Instant::now();
-        Self(Source::Test(Arc::new(TestTime { start, suspended: AtomicU64::new(0) })))
+        Self(Source::Test(Arc::new(TestTime::new())))
     }
 
     /// The time.
     pub fn now(&self) -> Instant {
         match &self.0 {
             Source::Boot => boot_now(),
-            Source::Test(time) => {
-                let suspended = Duration::from_nanos(time.suspended.load(Ordering::SeqCst));
-                // The clock starts at an hour, so that subtracting from it is possible.
-                Instant(0).after(Duration::from_secs(3600) + time.start.elapsed() + suspended)
-            }
+            // The clock starts at an hour, so that subtracting from it is possible.
+            Source::Test(time) => Instant(0).after(Duration::from_secs(3600) + time.passed()),
         }
     }
 
     /// Lets a test's clock go on without any timer noticing, as a suspend does. Nothing on the boot clock.
     pub fn suspend(&self, duration: Duration) {
         if let Source::Test(time) = &self.0 {
-            time.suspended.fetch_add(duration.as_nanos() as u64, Ordering::SeqCst);
+            time.suspend(duration);
         }
     }
 
@@ -118,7 +108,7 @@ impl Clock {
             if left.is_zero() {
                 return;
             }
-            tokio::time::sleep(left.min(TICK)).await;
+            self.pause(left.min(TICK)).await;
         }
     }
 
@@ -127,6 +117,36 @@ impl Clock {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn pause(&self, duration: Duration) {
+        match &self.0 {
+            Source::Boot => tokio::time::sleep(duration).await,
+            Source::Test(time) => time.sleep(duration).await,
+        }
+    }
+}
+
+/// A test's time: tokio's, and what was slept through.
+#[cfg(not(shuttle))]
+#[derive(Debug)]
+struct TestTime {
+    start: tokio::time::Instant,
+    suspended: AtomicU64,
+}
+
+#[cfg(not(shuttle))]
+impl TestTime {
+    fn new() -> Self {
+        Self { start: tokio::time::Instant::now(), suspended: AtomicU64::new(0) }
+    }
+
+    fn passed(&self) -> Duration {
+        self.start.elapsed() + Duration::from_nanos(self.suspended.load(Ordering::SeqCst))
+    }
+
+    fn suspend(&self, duration: Duration) {
+        self.suspended.fetch_add(duration.as_nanos() as u64, Ordering::SeqCst);
+    }
+
+    async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
     }
 }

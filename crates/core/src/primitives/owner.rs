@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, PoisonError, Weak},
 };
 
 use super::{Guard, Outcome};
@@ -17,6 +17,7 @@ use crate::{
     error::{Error, ErrorKind, Operation, Result},
     id::ClientId,
     key::Key,
+    sync::Mutex,
 };
 
 /// An owner of locks, for re-entry.
