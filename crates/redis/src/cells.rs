@@ -9,7 +9,7 @@ use leasehold_core::{
 use redis::Value;
 
 use crate::{
-    answer::{bytes, list as values, text},
+    answer::{bytes, list as values},
     connect::{Topology, Weight},
     error::misfit,
     names::{CELL, CELLS},
@@ -21,13 +21,7 @@ pub(crate) async fn read(topology: &dyn Topology, name: &str) -> Result<Option<C
     command.arg([CELL, name].concat()).arg("version").arg("value");
     let answer = topology.call(CELL, command).await;
     let answer = answer.map_err(|fault| fault.into_error(Operation::Cell))?;
-    match values(&answer) {
-        Some([Value::Nil, _]) => Ok(None),
-        Some([version, value]) => {
-            cell(name, version, value).map(Some).ok_or_else(|| misfit(Operation::Cell, &answer))
-        }
-        _ => Err(misfit(Operation::Cell, &answer)),
-    }
+    found(name, &answer)
 }
 
 pub(crate) async fn write(
@@ -47,11 +41,7 @@ pub(crate) async fn write(
         command.arg(2).arg(&key).arg(CELLS).arg(&expected).arg(value).arg(ttl).arg(name);
     });
     let answer = answer.await.map_err(|fault| fault.into_error(Operation::Cell))?;
-    match (&answer, text(&answer).and_then(|version| version.parse().ok())) {
-        (Value::Nil, _) => Ok(CellWrite::Conflict),
-        (_, Some(version)) => Ok(CellWrite::Written(version)),
-        _ => Err(misfit(Operation::Cell, &answer)),
-    }
+    written(&answer)
 }
 
 pub(crate) async fn list(
@@ -67,16 +57,94 @@ pub(crate) async fn list(
         command.arg(2).arg(CELL).arg(CELLS).arg(&from).arg(&to).arg(limit);
     });
     let answer = answer.await.map_err(|fault| fault.into_error(Operation::Cell))?;
-    let parts = values(&answer).ok_or_else(|| misfit(Operation::Cell, &answer))?;
-    let cells = parts.chunks_exact(3).map(|part| cell(&text(&part[0])?, &part[1], &part[2]));
-    let mut cells: Vec<Cell> =
-        cells.collect::<Option<_>>().ok_or_else(|| misfit(Operation::Cell, &answer))?;
+    page(limit, &answer)
+}
+
+fn found(name: &str, answer: &Value) -> Result<Option<Cell>> {
+    match values(answer) {
+        Some([Value::Nil, _]) => Ok(None),
+        Some([held, value]) => {
+            cell(name, held, value).map(Some).ok_or_else(|| misfit(Operation::Cell, answer))
+        }
+        _ => Err(misfit(Operation::Cell, answer)),
+    }
+}
+
+fn written(answer: &Value) -> Result<CellWrite> {
+    match (answer, version(answer)) {
+        (Value::Nil, _) => Ok(CellWrite::Conflict),
+        (_, Some(version)) => Ok(CellWrite::Written(version)),
+        _ => Err(misfit(Operation::Cell, answer)),
+    }
+}
+
+fn page(limit: usize, answer: &Value) -> Result<CellPage> {
+    let (parts, rest) = values(answer).unwrap_or_default().as_chunks::<3>();
+    let cells = parts.iter().map(|[name, version, value]| cell(word(name)?, version, value));
+    let cells = cells.collect::<Option<Vec<_>>>().filter(|_| rest.is_empty() && values(answer).is_some());
+    let mut cells = cells.ok_or_else(|| misfit(Operation::Cell, answer))?;
     let more = cells.len() > limit;
     cells.truncate(limit);
     let next = cells.last().filter(|_| more).map(|cell| cell.name.clone());
     Ok(CellPage { cells, next })
 }
 
-fn cell(name: &str, version: &Value, value: &Value) -> Option<Cell> {
-    Some(Cell { name: name.to_owned(), version: text(version)?.parse().ok()?, value: bytes(value)?.to_vec() })
+fn cell(name: &str, held: &Value, value: &Value) -> Option<Cell> {
+    Some(Cell { name: name.to_owned(), version: version(held)?, value: bytes(value)?.to_vec() })
+}
+
+/// A version is compared as text: one that we would write in another way could never be expected.
+fn version(value: &Value) -> Option<u64> {
+    let text = word(value)?;
+    text.parse().ok().filter(|version: &u64| version.to_string() == text)
+}
+
+/// A text that is what it seems: under a name that had to be mended nothing would be found.
+fn word(value: &Value) -> Option<&str> {
+    bytes(value).and_then(|bytes| std::str::from_utf8(bytes).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
+
+    use super::*;
+    use crate::fuzz;
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn nothing_a_server_answers_makes_reading_cells_panic(value in fuzz::value(), limit in 0..3_usize) {
+            drop(found("a", &value));
+            drop(written(&value));
+            drop(page(limit, &value));
+        }
+
+        #[test]
+        fn any_cell_is_read_as_it_was_written(
+            name in ".{0,20}", version in any::<u64>(), value in vec(any::<u8>(), 0..40),
+        ) {
+            let fields = as_stored(&Cell { name: name.clone(), version, value: value.clone() });
+            let read = found(&name, &Value::Array(fields[1..].to_vec())).unwrap().unwrap();
+            assert_eq!((read.version, &read.value), (version, &value));
+            assert_eq!(written(&fields[1]).unwrap(), CellWrite::Written(version));
+            let page = page(1, &Value::Array(fields.to_vec())).unwrap();
+            assert_eq!((page.cells, page.next), (vec![read], None));
+        }
+
+        #[test]
+        fn what_is_taken_for_a_cell_is_stored_just_so(fields in vec(fuzz::cell_field(), 0..8)) {
+            let answer = Value::Array(fields);
+            let Ok(page) = page(usize::MAX, &answer) else { return Ok(()) };
+            let stored: Vec<Value> = page.cells.iter().flat_map(as_stored).collect();
+            let raw = |values: &[Value]| values.iter().map(|value| bytes(value).unwrap().to_vec()).collect::<Vec<_>>();
+            assert_eq!(raw(&stored), raw(values(&answer).unwrap()));
+        }
+    }
+
+    fn as_stored(cell: &Cell) -> [Value; 3] {
+        [cell.name.clone().into_bytes(), cell.version.to_string().into_bytes(), cell.value.clone()]
+            .map(Value::BulkString)
+    }
 }

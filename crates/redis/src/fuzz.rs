@@ -101,6 +101,12 @@ fn shaped() -> impl Strategy<Value = Value> {
     prop_oneof![busy, view, told].prop_map(Value::Array)
 }
 
+/// What could stand in the fields of a cell, near to what does.
+pub(crate) fn cell_field() -> impl Strategy<Value = Value> {
+    let digits = "[0-9]{1,21}|[+-]?[0-9]{1,4}".prop_map(|digits| Value::BulkString(digits.into()));
+    prop_oneof![3 => digits, 1 => leaf(), 1 => word()]
+}
+
 /// The five parts of a scene.
 pub(crate) fn scene() -> impl Strategy<Value = Vec<Value>> {
     (word(), number(), number(), number(), list(row()))

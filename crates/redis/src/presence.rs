@@ -178,7 +178,13 @@ async fn ask(topology: &dyn Topology, client: ClientId) -> Option<Arc<Who>> {
     let mut command = redis::cmd("GET");
     command.arg(&key);
     let answer = topology.call(&key, command).await.ok()?;
-    serde_json::from_str(&answer::text(&answer)?).ok()
+    introduction(client, &answer).map(Arc::new)
+}
+
+/// What a client said of itself; nothing if that is not readable, or is about another.
+fn introduction(client: ClientId, answer: &redis::Value) -> Option<Who> {
+    let who: Who = serde_json::from_slice(answer::bytes(answer)?).ok()?;
+    (who.client == client).then_some(who)
 }
 
 async fn note(topology: &dyn Topology, standing: &Standing, age: Duration) -> Result<(), Fault> {
@@ -235,4 +241,63 @@ pub(crate) fn stranger(client: ClientId) -> Arc<Who> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use proptest::{prelude::any, proptest, test_runner::Config};
+    use redis::Value;
+
+    use super::*;
+    use crate::fuzz;
+
+    const CLIENT: &str = "01234567-89ab-cdef-0011-223344556677";
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn whatever_is_wanted_survives_its_word((take, of) in any::<(NonZeroU32, NonZeroU32)>()) {
+            for mode in [Mode::Exclusive, Mode::Shared, Mode::Open, Mode::Permits { take, of }] {
+                assert_eq!(wanted(&wants(mode)), mode);
+            }
+        }
+
+        #[test]
+        fn any_word_is_a_want(word in "[0-9+-]{0,11}/[0-9+-]{0,11}|.{0,20}") {
+            let mode = wanted(&word);
+            assert_eq!(wanted(&wants(mode)), mode);
+        }
+
+        #[test]
+        fn any_introduction_is_read_as_it_was_written(
+            host in ".{0,20}", user in ".{0,20}", program in ".{0,20}", pid in any::<u32>(),
+        ) {
+            let client = CLIENT.parse().unwrap();
+            let mut who = Who::here().with_program(&program);
+            (who.client, who.host, who.user, who.pid) = (client, host.into(), user.into(), pid);
+            let text = Value::BulkString(serde_json::to_vec(&who).unwrap());
+            assert_eq!(introduction(client, &text).as_ref(), Some(&who));
+            assert_eq!(introduction(ClientId::random(), &text), None, "it is about another");
+        }
+
+        #[test]
+        fn nothing_that_is_found_as_an_introduction_makes_reading_panic(
+            value in fuzz::value(), at in any::<proptest::sample::Index>(), byte in any::<u8>(),
+        ) {
+            let client = CLIENT.parse().unwrap();
+            drop(introduction(client, &value));
+            let mut who = Who::here();
+            who.client = client;
+            let mut text = serde_json::to_vec(&who).unwrap();
+            let at = at.index(text.len());
+            text[at] = byte;
+            if let Some(read) = introduction(client, &Value::BulkString(text)) {
+                let again = Value::BulkString(serde_json::to_vec(&read).unwrap());
+                assert_eq!(introduction(client, &again), Some(read));
+            }
+        }
+    }
 }

@@ -63,13 +63,15 @@ async fn ask(
 
 /// The four fields of a limiter. Part of a millisecond more is slower than asked, never faster.
 fn write(command: &mut Cmd, rate: &Rate) {
+    for field in fields(rate) {
+        command.arg(field);
+    }
+}
+
+fn fields(rate: &Rate) -> [String; 4] {
     let millis = |length: Duration| length.as_nanos().div_ceil(1_000_000).to_string();
-    let each = u8::from(rate.share == Share::Each);
-    command
-        .arg(rate.permits)
-        .arg(millis(rate.per))
-        .arg(each)
-        .arg(rate.keep.map_or_else(|| "0".into(), millis));
+    let each = u8::from(rate.share == Share::Each).to_string();
+    [rate.permits.to_string(), millis(rate.per), each, rate.keep.map_or_else(|| "0".into(), millis)]
 }
 
 fn read(step: RateStep, value: &Value) -> Result<RateAnswer> {
@@ -115,4 +117,69 @@ fn rate_of(fields: &[Value]) -> Option<Rate> {
         share: if number(share)? == 1 { Share::Each } else { Share::All },
         keep: millis(keep).filter(|keep| !keep.is_zero()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::any, proptest, test_runner::Config};
+
+    use super::*;
+    use crate::fuzz;
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn nothing_a_server_answers_makes_reading_a_limiter_panic(value in fuzz::value()) {
+            for step in steps() {
+                match read(step, &value) {
+                    Ok(RateAnswer::Later { after }) => assert!(!after.is_zero(), "it would be asked again at once"),
+                    Ok(RateAnswer::Kept(rate) | RateAnswer::Has { rate, .. }) => assert_eq!(rewritten(&rate), rate),
+                    _ => {}
+                }
+            }
+        }
+
+        #[test]
+        fn whatever_a_limiter_has_in_its_fields_can_be_written_again(
+            free in fuzz::number(), permits in fuzz::number(), per in fuzz::number(), share in fuzz::number(),
+            keep in fuzz::number(),
+        ) {
+            let word = Value::BulkString("has".into());
+            let answer = read(steps()[3], &Value::Array(vec![word, free, permits, per, share, keep]));
+            let Ok(RateAnswer::Has { rate, .. }) = answer else { panic!("{answer:?}") };
+            assert_eq!(rewritten(&rate), rate);
+        }
+
+        #[test]
+        fn any_rate_is_read_as_it_was_written(
+            permits in 0..=i64::MAX.unsigned_abs(), per in 0..=1_u64 << 50, is_each in any::<bool>(),
+            keep in option::of(1..=1_u64 << 50),
+        ) {
+            let (per, keep) = (Duration::from_millis(per), keep.map(Duration::from_millis));
+            let rate = Rate { permits, per, share: if is_each { Share::Each } else { Share::All }, keep };
+            assert_eq!(rewritten(&rate), rate);
+            let slower = Rate { per: per + Duration::from_nanos(1), ..rate };
+            assert!(rewritten(&slower).per > per, "part of a millisecond is not lost");
+        }
+    }
+
+    /// The rate that is read where this one is written.
+    fn rewritten(rate: &Rate) -> Rate {
+        rate_of(&fields(rate).map(|field| Value::BulkString(field.into()))).unwrap()
+    }
+
+    /// One step of each sort.
+    fn steps() -> [RateStep; 5] {
+        let id: leasehold_core::ClaimId = "01234567-89ab-cdef-0011-223344556677:1".parse().unwrap();
+        let rate = Rate { permits: 1, per: Duration::from_secs(1), share: Share::All, keep: None };
+        let client = id.client();
+        [
+            RateStep::Set { rate, client },
+            RateStep::TrySet { rate, client },
+            RateStep::Take { id, permits: NonZeroU32::MIN },
+            RateStep::Read { client },
+            RateStep::Remove { client },
+        ]
+    }
 }
