@@ -7,7 +7,9 @@
 //!
 //! `LEASEHOLD_SCHEDULES` says how many seeds are run; `LEASEHOLD_SEED` plays a single one.
 //!
-//! What this does not do: one thread runs it all, so two threads within a single step of the engine are never seen.
+//! What this does not do: one thread runs it all, so two threads within a single step of the engine are never seen, and a
+//! wake-up that is lost is made good by the next poll. Both are for `crates/interleave`, where time stands still. A task
+//! that is always ready at one moment is no failure here either, but a run that does not end.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the harness shows it when a schedule fails")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]

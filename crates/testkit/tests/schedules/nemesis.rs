@@ -1,6 +1,6 @@
 //! What goes wrong in a world, and when: the weather of its stores, a machine that sleeps, a client that is shut down.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use leasehold_testkit::scripted::{Dice, Weather};
 
@@ -15,7 +15,10 @@ pub(crate) async fn rage(world: &World, ledger: &Ledger, mut dice: Dice) {
         match dice.below(10) {
             0..=2 => script.weather(Weather::Unrenewed),
             3..=4 => script.weather(Weather::Down),
-            5 => script.weather(Weather::Stalled),
+            5 => {
+                world.was_stalled.store(true, Ordering::SeqCst);
+                script.weather(Weather::Stalled)
+            }
             6 if world.may_be_mute => script.weather(Weather::Mute),
             7 => {
                 ledger.suspends(&world.clock, Duration::from_millis(dice.below(3_000)));

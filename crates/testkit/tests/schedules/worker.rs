@@ -32,7 +32,9 @@ pub(crate) struct Worker {
 
 /// What a worker asks for.
 struct Wish {
-    name: &'static str,
+    name: String,
+    /// Nobody else ever asks for it, so nobody else can have it.
+    is_alone: bool,
     mode: Mode,
     lock: Lock,
     owner: u64,
@@ -88,7 +90,10 @@ impl Worker {
         self.asked += 1;
         let own = 1_000 + self.number * 1_000 + self.asked;
         let (client, name) = (&self.client, NAMES[0]);
+        let is_alone = self.whim.dice.chance(15);
+        let alone = format!("own-{own}");
         let (name, mode, lock) = match self.whim.dice.below(12) {
+            _ if is_alone => (&*alone, Mode::Exclusive, client.lock(&alone)),
             0..=1 => (name, Mode::Exclusive, client.lock(name)),
             2 => (name, Mode::Exclusive, client.lock(name).fair()),
             3..=4 => (name, Mode::Exclusive, client.lock(name).cohort(3)),
@@ -100,7 +105,8 @@ impl Worker {
             _ => {
                 let lock = client.lock(name).owner(&self.me);
                 return Wish {
-                    name,
+                    name: name.to_owned(),
+                    is_alone,
                     mode: Mode::Exclusive,
                     lock,
                     owner: self.index as u64 + 1,
@@ -109,7 +115,7 @@ impl Worker {
             }
         };
         let lock = if self.whim.dice.chance(15) { lock.no_renew() } else { lock };
-        Wish { name, mode, lock, owner: own, reenters: false }
+        Wish { name: name.to_owned(), is_alone, mode, lock, owner: own, reenters: false }
     }
 
     async fn take(&mut self, wish: Wish) {
@@ -119,7 +125,7 @@ impl Worker {
             Some(wait) => lock.wait(wait),
             None => lock,
         };
-        let asked = self.ledger.recorder.asked(wish.name, wish.owner, Act::Acquire { mode: wish.mode });
+        let asked = self.ledger.recorder.asked(&wish.name, wish.owner, Act::Acquire { mode: wish.mode });
         let start = Instant::now();
         let got = self.whim.fickle(lock.try_acquire()).await;
         in_time(start, wait);
@@ -128,7 +134,10 @@ impl Worker {
                 let entry = self.ledger.granted(asked, self.index, wish.owner, &guard);
                 self.hold(Held::One(guard), vec![entry], wish.owner, wish.reenters.then_some(&wish)).await;
             }
-            Some(None) => asked.failed(),
+            Some(None) => {
+                assert!(!wish.is_alone, "{} is busy, and nobody else has ever asked for it", wish.name);
+                asked.failed();
+            }
             None => asked.unknown(),
         }
     }
@@ -206,7 +215,7 @@ impl Worker {
 
     /// Enters what it holds once more, and leaves that first.
     async fn enter_again(&mut self, outer: &Guard, wish: &Wish) {
-        let asked = self.ledger.recorder.asked(wish.name, wish.owner, Act::Acquire { mode: wish.mode });
+        let asked = self.ledger.recorder.asked(&wish.name, wish.owner, Act::Acquire { mode: wish.mode });
         let wait = Duration::from_millis(self.whim.dice.below(2_000));
         let lock = wish.lock.clone().wait(wait);
         let start = Instant::now();
