@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 
-use crate::common::{Place, Running};
+use crate::common::{Place, Running, undisturbed};
 
 #[test]
 fn signals_go_to_the_child_and_the_lock_stays_until_it_ends() {
@@ -53,15 +53,42 @@ fn whoever_waits_leaves_the_line_when_told_to_end() {
 #[test]
 fn a_signal_ignored_from_the_start_stays_ignored() {
     let place = Place::new();
-    let exe = env!("CARGO_BIN_EXE_leasehold");
     let inner = "echo ready >> $LOG; until [ -e go ]; do sleep 0.01; done; exit 6";
-    let script = format!("trap '' HUP; exec {exe} run x -- sh -c '{inner}'");
-    let mut command = std::process::Command::new("sh");
-    command.args(["-c", &script]).env("LOG", place.path("log")).current_dir(place.path(""));
-    command.env("LEASEHOLD_STORE", format!("sqlite:{}", place.path("locks.db").display()));
-    let running = Running::start(&mut command);
+    let running = start_ignoring(&place, &["run", "x", "--", "sh", "-c", inner]);
     place.wait_for_line("ready");
-    running.signal(Signal::SIGHUP);
+    for signal in IGNORED {
+        running.signal(signal);
+    }
     fs::write(place.path("go"), "").unwrap();
     assert_eq!(running.end().code, 6);
+}
+
+#[test]
+fn whoever_waits_and_ignores_a_signal_from_the_start_stays_in_line() {
+    let place = Place::new();
+    let holding = place.start(&["run", "x", "--", "sh", "-c", "echo held >> $LOG; exec sleep 100"]);
+    place.wait_for_line("held");
+    let waiting = start_ignoring(&place, &["run", "--fair", "x", "--", "echo", "served"]);
+    place.wait_for_waiter("x");
+    for signal in IGNORED {
+        waiting.signal(signal);
+    }
+    holding.signal(Signal::SIGTERM);
+    assert_eq!(holding.end().code, 143);
+    let ended = waiting.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "served\n"), "{}", ended.stderr);
+}
+
+/// What `nohup` and a background job of a script ignore.
+const IGNORED: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+
+/// Starts the binary as `nohup` or a script's `&` would.
+fn start_ignoring(place: &Place, args: &[&str]) -> Running {
+    let mut command = undisturbed("sh");
+    command.args(["-c", "trap '' HUP INT QUIT; exec \"$0\" \"$@\""]).arg(env!("CARGO_BIN_EXE_leasehold"));
+    command.args(args).current_dir(place.path(""));
+    for (key, value) in place.leasehold(args).get_envs() {
+        command.env(key, value.unwrap_or_default());
+    }
+    Running::start(&mut command)
 }

@@ -1,20 +1,15 @@
 //! The terminal: lent to the child, and given back.
 
-use std::{
-    fs::File,
-    io::Write,
-    os::fd::OwnedFd,
-    process::{Command, Stdio},
-};
+use std::{fs::File, io::Write, os::fd::OwnedFd, process::Stdio};
 
-use crate::common::{Outcome, Place, wait_until};
+use crate::common::{Outcome, Place, undisturbed, wait_until};
 
 /// Runs a shell script as the leader of a session on a terminal of its own; `input` is typed once the script has
 /// written `ready` to the log.
 fn on_a_terminal(place: &Place, script: &str, input: &[u8]) -> Outcome {
     let terminal = nix::pty::openpty(None, None).unwrap();
     let end = || Stdio::from(terminal.slave.try_clone().unwrap());
-    let mut command = Command::new("setsid");
+    let mut command = undisturbed("setsid");
     command.args(["--ctty", "--wait", "sh", "-c", script]).current_dir(place.path(""));
     for (key, value) in place.leasehold(&[]).get_envs() {
         command.env(key, value.unwrap_or_default());

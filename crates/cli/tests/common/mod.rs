@@ -52,7 +52,7 @@ impl Place {
 
     /// The binary, with nothing said about a store.
     pub(crate) fn bare(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        let mut command = undisturbed(env!("CARGO_BIN_EXE_leasehold"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.path("home")).env("LOG", self.path("log"));
@@ -89,6 +89,14 @@ impl Place {
     pub(crate) fn wait_for_waiter(&self, name: &str) {
         wait_until("a waiter", || self.show(name)["waiters"].as_array().is_some_and(|all| !all.is_empty()));
     }
+}
+
+/// A program that ignores no signal when it starts, though these tests may have been started so, as a background job of
+/// a script is; what is ignored is inherited, and a shell cannot undo it.
+pub(crate) fn undisturbed(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program]);
+    command
 }
 
 /// A program that runs, ended when it goes out of scope.
