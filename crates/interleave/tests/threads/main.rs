@@ -9,9 +9,9 @@
 //! and a failure prints how to play its order again.
 //!
 //! What this does not do: shuttle knows one order of all memory, as if every atomic were sequentially consistent. In
-//! core they are, but for counters that only give out numbers and for two fields of a hold that the keeper's lock guards;
-//! so there is nothing for loom to find that is not found here. Faults, lost answers and long runs are the schedules of
-//! `crates/testkit`; what the quorum shares between threads is not here.
+//! the engine they are, but for counters that only give out numbers and for two fields of a hold that the keeper's lock
+//! guards; by that reading weaker memory has nothing to show here, and loom was left out. Faults, lost answers and long
+//! runs are the schedules of `crates/testkit`; what the quorum shares between threads is not here.
 
 #![expect(
     clippy::unwrap_used,
