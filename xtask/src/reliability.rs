@@ -13,31 +13,34 @@ const PAGE: &str = "docs/reliability.md";
 const PEERS: &str = "crates/reliability/peers/Cargo.toml";
 
 /// For every change: a few seconds per store, always under the same faults.
-pub(crate) fn short() -> Outcome {
+pub(crate) fn short(allow_missing: bool) -> Outcome {
     // The debug build is there by then.
-    stores("dev", &["--short", "--seed", "1"])
+    stores("dev", allow_missing, &["--short", "--seed", "1"])
 }
 
-/// Runs it. The words are those of `leasehold-reliability`: `--store`, `--seconds`, `--operations`, `--seed`, `--short`.
+/// Runs it. The words are those of `leasehold-reliability`, whose `--help` explains them.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     if words == ["--short"] {
-        return short();
+        return short(false);
     }
     if words.contains(&"--short") {
-        return stores("dev", &words);
+        return stores("dev", false, &words);
     }
     peers(&words);
     let page = if words.contains(&"--store") { &[][..] } else { &["--write", PAGE] };
-    stores("release", &[&words, page].concat())
+    stores("release", false, &[&words, page].concat())
 }
 
-fn stores(profile: &str, words: &[&str]) -> Outcome {
+fn stores(profile: &str, allow_missing: bool, words: &[&str]) -> Outcome {
     let build = ["build", "--profile", profile, "--package", "leasehold-reliability"];
     steps::cargo("workers and nemesis", &build)?;
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--profile", profile, "--package", "leasehold-reliability"]);
     command.args(["--bin", "leasehold-reliability", "--", "--commit", &commit()]).args(words);
+    if allow_missing {
+        command.env("LEASEHOLD_ALLOW_MISSING", "1");
+    }
     steps::run("stores under faults", &mut command)
 }
 

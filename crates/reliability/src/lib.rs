@@ -14,8 +14,10 @@
 pub mod audit;
 pub mod clock;
 pub mod dice;
+pub mod enclosure;
 pub mod fleet;
 pub mod nemesis;
+pub mod options;
 pub mod packs;
 pub mod register;
 pub mod report;

@@ -16,8 +16,19 @@ use crate::{
     packs::{Hazard, Pack},
 };
 
-/// The mean time between two faults of a stream.
-const CALM: Duration = Duration::from_millis(1200);
+/// The mean time between two faults of a stream, where nothing else is said.
+pub const CALM: Duration = Duration::from_millis(1200);
+
+/// What a stream of faults is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    /// The lease of the run: some faults are interesting only beyond it.
+    pub lease: Duration,
+    /// The mean time between two faults.
+    pub calm: Duration,
+    /// When it is over.
+    pub end: Instant,
+}
 
 /// Everything that was done, in the order in which it ended. Both streams write to it.
 #[derive(Debug, Default)]
@@ -39,18 +50,12 @@ impl Diary {
 ///
 /// # Errors
 /// If the store could not be brought back.
-pub fn torment(
-    pack: &mut dyn Pack,
-    lease: Duration,
-    mut dice: Dice,
-    end: Instant,
-    diary: &Diary,
-) -> io::Result<()> {
+pub fn torment(pack: &mut dyn Pack, weather: Weather, mut dice: Dice, diary: &Diary) -> io::Result<()> {
     let faults = pack.faults();
-    while !faults.is_empty() && pause_before(end, &mut dice) {
+    while !faults.is_empty() && weather.pause(&mut dice) {
         let fault = *dice.choose(faults);
         let from = now();
-        pack.inflict(fault, lease, &mut dice)
+        pack.inflict(fault, weather.lease, &mut dice)
             .map_err(|error| io::Error::other(format!("{fault}: {error}")))?;
         diary.note(fault, Hit::Store, [from, now()]);
     }
@@ -64,12 +69,12 @@ pub fn torment(
 pub fn harass(
     fleet: &mut Fleet,
     hazards: &[Hazard],
-    lease: Duration,
+    weather: Weather,
     mut dice: Dice,
-    end: Instant,
     diary: &Diary,
 ) -> io::Result<()> {
-    while pause_before(end, &mut dice) {
+    let lease = weather.lease;
+    while weather.pause(&mut dice) {
         if let Some(deserter) = fleet.deserter()? {
             return Err(io::Error::other(deserter));
         }
@@ -98,10 +103,12 @@ pub fn harass(
     Ok(())
 }
 
-/// Waits for the next accident; false if it would come too late.
-fn pause_before(end: Instant, dice: &mut Dice) -> bool {
-    let pause = dice.accident(CALM);
-    let left = end.saturating_duration_since(Instant::now());
-    rest(pause.min(left));
-    pause < left
+impl Weather {
+    /// Waits for the next accident; false if it would come too late.
+    fn pause(&self, dice: &mut Dice) -> bool {
+        let pause = dice.accident(self.calm);
+        let left = self.end.saturating_duration_since(Instant::now());
+        rest(pause.min(left));
+        pause < left
+    }
 }

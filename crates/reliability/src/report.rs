@@ -1,6 +1,6 @@
 //! What came of one store's runs: counts, violations, measures. Rounds add up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use leasehold::backend::Guarantee;
 use leasehold_testkit::history::{Act, Belief, Event, LostUpdate, Notices, Order, Outage, Phase, Verdict};
@@ -54,7 +54,7 @@ pub struct Report {
     pub notices: Vec<u64>,
     /// Stretches of a name's history that a single lock could have gone through; that none could; that took too long.
     pub orders: [u64; 3],
-    /// Names that nobody got any more after all faults were healed, by round.
+    /// Names that somebody waited for and nobody got any more after all faults were healed, by round.
     pub stuck: Vec<String>,
     /// Rounds in which nobody got any lock any more after all faults were healed.
     pub dead: u64,
@@ -108,13 +108,10 @@ impl Report {
         }
     }
 
-    /// Adds which names came back after all faults were healed.
-    pub fn revive(&mut self, beliefs: &[Belief], healed: u64) {
-        let names: BTreeSet<&str> = beliefs.iter().map(|belief| belief.name.as_str()).collect();
-        let again = beliefs.iter().filter(|belief| belief.from > healed);
-        let again: BTreeSet<&str> = again.map(|belief| belief.name.as_str()).collect();
-        self.stuck.extend(names.difference(&again).map(|name| format!("nobody got {name} any more")));
-        self.dead += u64::from(again.is_empty());
+    /// Adds which names nobody got any more after all faults were healed, and whether any was got at all.
+    pub fn revive(&mut self, stuck: Vec<String>, beliefs: &[Belief], healed: u64) {
+        self.stuck.extend(stuck);
+        self.dead += u64::from(!beliefs.iter().any(|belief| belief.from > healed));
     }
 
     /// Adds what was asked and how it was answered.
@@ -192,6 +189,10 @@ impl Report {
         if promise == Promise::Exclusive {
             must_be_none(self.overlaps, "overlaps");
             must_be_none(self.orders[1], "stretches without an order");
+            must_be_none(
+                self.stuck.len() as u64,
+                "names that nobody got any more after all faults were healed",
+            );
         }
         must_be_none(self.fenced_lost, "updates lost under fences");
         must_be_none(self.fence_faults, "fences out of order");
@@ -239,6 +240,8 @@ mod tests {
         assert_eq!(bad.broken(Promise::Exclusive), ["1 overlaps"]);
         assert_eq!(bad.broken(Promise::Hint), Vec::<String>::new());
         assert_eq!(bad.broken(Promise::Broken), Vec::<String>::new());
+        let stuck = Report { grants: 9, stuck: vec!["lock-0".to_owned()], ..Report::default() };
+        assert_eq!(stuck.broken(Promise::Exclusive).len(), 1);
     }
 
     #[test]

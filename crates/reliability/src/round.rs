@@ -9,7 +9,7 @@ use std::{
 
 use leasehold_testkit::history::{
     Belief, Event, Hit, Verdict, Window, beliefs, fence_faults, lost_updates, notices, order, outages,
-    overlaps, read_file,
+    overlaps, read_file, stuck,
 };
 
 use crate::{
@@ -17,7 +17,8 @@ use crate::{
     clock::{now, rest},
     dice::Dice,
     fleet::Fleet,
-    nemesis::{Diary, harass, torment},
+    nemesis::{Diary, Weather, harass, torment},
+    options::Manner,
     packs::Store,
     register::Register,
     report::Report,
@@ -44,14 +45,8 @@ pub struct Plan {
     pub seconds: u64,
     /// The seed of everything.
     pub seed: u64,
-    /// The lease.
-    pub lease: Duration,
-    /// The longest work under a lock.
-    pub work: Duration,
-    /// How many tasks in each worker, if not as the store has it.
-    pub tasks: Option<u32>,
-    /// How many names per kind, if not as the store has it.
-    pub names: Option<u64>,
+    /// How it is gone about.
+    pub manner: Manner,
 }
 
 /// Runs one round and adds it to the report.
@@ -66,21 +61,21 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     let mut fleet = Fleet::start(plan.programs.join(store.crew.program), template, store.crew.workers)?;
     let mut dice = Dice::of(plan.seed);
     rest(CALM);
-    let (diary, end) = (Diary::default(), Instant::now() + Duration::from_secs(plan.seconds));
+    let (diary, [of_store, of_workers]) = (Diary::default(), weather(plan));
     std::thread::scope(|scope| {
-        let (of_store, of_workers) = (dice.fork(), dice.fork());
-        let tormented = scope.spawn(|| torment(&mut *pack, plan.lease, of_store, end, &diary));
-        let harassed = harass(&mut fleet, store.crew.hazards, plan.lease, of_workers, end, &diary);
+        let (store_dice, worker_dice) = (dice.fork(), dice.fork());
+        let tormented = scope.spawn(|| torment(&mut *pack, of_store, store_dice, &diary));
+        let harassed = harass(&mut fleet, store.crew.hazards, of_workers, worker_dice, &diary);
         let tormented = tormented.join().map_err(|_| io::Error::other("the nemesis panicked"))?;
         harassed.and(tormented)
     })?;
     let healed = now();
     // Whoever was killed or stopped last has recovered by then, or has not recovered.
-    rest(plan.lease * 2 + DRAIN);
+    rest(plan.manner.lease * 2 + DRAIN);
     let over = now();
     let endings = fleet.stop()?;
     register.close();
-    rest(plan.lease + Duration::from_secs(1));
+    rest(plan.manner.lease + Duration::from_secs(1));
     let windows = diary.windows();
     let (leaks, claim) = audit::leaks(&*pack, &endings, &killed(&fleet, &windows));
     report.leaks.extend(leaks);
@@ -90,26 +85,33 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
         *report.errors.entry(word.trim_start_matches("error ").to_owned()).or_default() += count;
     }
     write_down(&plan.folder, &windows)?;
-    judge(&histories(&fleet, &plan.folder)?, &windows, [healed, over], report);
+    judge(&histories(&fleet, &plan.folder)?, &windows, [healed, over], plan.manner.lease, report);
     report.seeds.push(plan.seed);
     report.seconds += plan.seconds;
     Ok(())
 }
 
+/// Of the store, and of the workers.
+fn weather(plan: &Plan) -> [Weather; 2] {
+    let end = Instant::now() + Duration::from_secs(plan.seconds);
+    let Manner { lease, calm, .. } = plan.manner;
+    calm.map(|calm| Weather { lease, calm, end })
+}
+
 fn template(store: &Store, plan: &Plan, register: &Register, url: String) -> Arguments {
-    let crew = &store.crew;
+    let (crew, manner) = (&store.crew, plan.manner);
     Arguments {
         url,
         register: register.socket().to_owned(),
         folder: plan.folder.clone(),
         process: 0,
         kinds: crew.kinds.to_vec(),
-        tasks: plan.tasks.unwrap_or(crew.tasks),
-        names: plan.names.unwrap_or(crew.names),
-        work: plan.work.as_millis() as u64,
+        tasks: manner.tasks,
+        names: manner.names,
+        work: manner.work.as_millis() as u64,
         long: crew.long,
-        ttl: plan.lease.as_millis() as u64,
-        wait: plan.lease.as_millis() as u64 * 5,
+        ttl: manner.lease.as_millis() as u64,
+        wait: manner.lease.as_millis() as u64 * 5,
         // Long after the end: it is only for a worker that nobody stops.
         seconds: plan.seconds + 300,
         seed: plan.seed,
@@ -133,11 +135,18 @@ fn histories(fleet: &Fleet, folder: &Path) -> io::Result<Vec<Event>> {
     Ok(history)
 }
 
-fn judge(history: &[Event], windows: &[Window], [healed, over]: [u64; 2], report: &mut Report) {
+fn judge(
+    history: &[Event],
+    windows: &[Window],
+    [healed, over]: [u64; 2],
+    lease: Duration,
+    report: &mut Report,
+) {
     report.count(history);
     let mut beliefs = beliefs(history);
     report.measure(outages(&beliefs, windows, over));
-    report.revive(&beliefs, healed);
+    let stuck = stuck(history, windows, [healed, over], lease.as_nanos() as u64);
+    report.revive(stuck, &beliefs, healed);
     end_with_the_killed(&mut beliefs, windows);
     report.judge(&Verdict {
         grants: beliefs.len(),

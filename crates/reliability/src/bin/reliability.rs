@@ -3,17 +3,18 @@
 //! Longer runs are several rounds, each with servers, workers and a seed of its own, and each checked by itself: what is
 //! kept of it are counts. A round that finds a violation keeps its folder and prints the command that repeats it.
 //!
-//! With `--operations` rounds go on until so many acquires and releases were checked, by more tasks on more names with
-//! less work each.
+//! With `--operations` the rounds of stores that exclude go on until so many acquires and releases were checked.
 
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use clap::Parser;
 use leasehold_reliability::{
+    enclosure,
+    options::{Goal, Options},
     packs::{Promise, STORES, Store},
     report::Report,
     round::{self, Plan},
@@ -24,9 +25,6 @@ use leasehold_testkit::servers::Missing;
 /// The longest round, in seconds.
 const ROUND: u64 = 60;
 
-/// A short round: long enough for every kind of fault of most stores.
-const SHORT: u64 = 6;
-
 /// The first round of a run that counts operations: how fast the store is, is not known yet.
 const FIRST: u64 = 15;
 
@@ -36,56 +34,8 @@ const HISTORY: u64 = 400_000;
 /// What a run that counts operations ends with, whatever was done until then.
 const ROUNDS: u64 = 1000;
 
-/// Leasehold under faults.
-#[derive(Debug, Parser)]
-struct Options {
-    /// One store instead of all: see the names it prints
-    #[arg(long)]
-    store: Option<String>,
-    /// Seconds under faults, per store
-    #[arg(long, default_value_t = 60)]
-    seconds: u64,
-    /// Go on until so many acquires and releases per store were checked, instead of so many seconds
-    #[arg(long, conflicts_with_all = ["seconds", "short"])]
-    operations: Option<u64>,
-    /// The seed of the first round; the next round has the next
-    #[arg(long)]
-    seed: Option<u64>,
-    /// A few seconds per store, with short leases, without peers: for every change
-    #[arg(long)]
-    short: bool,
-    /// The lease, in milliseconds
-    #[arg(long, default_value_t = 2000)]
-    lease: u64,
-    /// The longest work under a lock, in milliseconds
-    #[arg(
-        long,
-        default_value_t = 20,
-        default_value_if("operations", clap::builder::ArgPredicate::IsPresent, "2")
-    )]
-    work: u64,
-    /// Tasks in each worker, instead of the store's own number
-    #[arg(long, default_value_if("operations", clap::builder::ArgPredicate::IsPresent, "24"))]
-    tasks: Option<u32>,
-    /// Names per kind, instead of the store's own number
-    #[arg(long, default_value_if("operations", clap::builder::ArgPredicate::IsPresent, "12"))]
-    names: Option<u64>,
-    /// Keep the histories of rounds in which nothing was found, too
-    #[arg(long)]
-    keep: bool,
-    /// Write the page to this file
-    #[arg(long)]
-    write: Option<PathBuf>,
-    /// The commit, for the page
-    #[arg(long, default_value = "unknown")]
-    commit: String,
-}
-
 fn main() -> ExitCode {
-    let mut options = Options::parse();
-    if options.short {
-        (options.seconds, options.lease) = (SHORT, 1000);
-    }
+    let options = Options::parse();
     let wanted = |store: &&Store| match &options.store {
         Some(name) => name == store.name,
         None => !options.short || store.promise != Promise::Peer,
@@ -97,8 +47,11 @@ fn main() -> ExitCode {
         return ExitCode::from(64);
     }
     let seed = options.seed.unwrap_or_else(|| u64::from(std::process::id()));
-    let mut fine = true;
-    let (mut rows, mut missing) = (Vec::new(), Vec::new());
+    let (mut fine, mut rows, mut missing) = (true, Vec::new(), Vec::new());
+    if let Err(problem) = enclosure::enter() {
+        say(&format!("skipped: partitions: {problem}"));
+        missing.push(format!("partitions of a primary: {problem}"));
+    }
     for store in stores {
         let report = all_rounds(store, &options, seed);
         fine &= match &report {
@@ -136,15 +89,14 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
         return Err(format!("its worker {} is not built", store.crew.program));
     }
     let mut sum = Report::default();
-    let rounds = options.seconds.div_ceil(ROUND).max(1);
     let mut index = 0;
     let began = Instant::now();
     loop {
-        let seconds = match options.operations {
-            None if index == rounds => return Ok(sum),
-            None => options.seconds / rounds,
-            Some(wanted) if sum.operations() >= wanted || index == ROUNDS => return Ok(sum),
-            Some(wanted) => next_round(&sum, wanted),
+        let seconds = match options.goal(store) {
+            Goal::Seconds(wanted) if index == wanted.div_ceil(ROUND).max(1) => return Ok(sum),
+            Goal::Seconds(wanted) => wanted / wanted.div_ceil(ROUND).max(1),
+            Goal::Operations(wanted) if sum.operations() >= wanted || index == ROUNDS => return Ok(sum),
+            Goal::Operations(wanted) => next_round(&sum, wanted),
         };
         let seed = seed + index;
         index += 1;
@@ -175,30 +127,18 @@ fn programs() -> Result<PathBuf, String> {
 fn one_round(store: &Store, options: &Options, seconds: u64, seed: u64) -> Result<Report, String> {
     let folder = tempfile::Builder::new().prefix("leasehold-reliability-").tempdir();
     let folder = folder.map_err(|error| error.to_string())?;
-    let plan = Plan {
-        programs: programs()?,
-        folder: folder.path().to_owned(),
-        seconds,
-        seed,
-        lease: Duration::from_millis(options.lease),
-        work: Duration::from_millis(options.work),
-        tasks: options.tasks,
-        names: options.names,
-    };
+    let manner = options.manner(store);
+    let plan = Plan { programs: programs()?, folder: folder.path().to_owned(), seconds, seed, manner };
     let mut report = Report::default();
     let ran = round::run(store, &plan, &mut report).map_err(|error| error.to_string());
     let broken = report.broken(store.promise);
     if ran.is_err() || !broken.is_empty() || options.keep {
         say(&format!("{}: {}", store.name, broken.join("; ")));
-        let samples = report.samples.iter().chain(&report.leaks).chain(&report.stuck);
+        let samples = report.samples.iter().chain(&report.leaks);
         samples.for_each(|line| say(&format!("  {line}")));
+        report.stuck.iter().for_each(|name| say(&format!("  nobody got {name} any more")));
         say(&format!("its history is in {}", folder.keep().display()));
-        let Options { lease, work, .. } = options;
-        let name = store.name;
-        say(&format!(
-            "repeat it with: cargo xtask reliability --store {name} --seconds {seconds} --seed {seed} \
-             --lease {lease} --work {work}"
-        ));
+        say(&format!("repeat it with: {}", manner.command(store, seconds, seed)));
     }
     ran.map(|()| report)
 }
@@ -220,21 +160,10 @@ fn heading(options: &Options, seed: u64, missing: Vec<String>) -> Heading {
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
         commit: options.commit.clone(),
         machine: format!("Linux {}, {cores} cores", read("/proc/sys/kernel/osrelease")),
-        command: command(options, seed),
-        lease: options.lease,
+        command: options.command(seed),
+        lease: options.lease(),
         missing,
     }
-}
-
-fn command(options: &Options, seed: u64) -> String {
-    let Options { seconds, lease, work, .. } = options;
-    if options.short {
-        return format!("cargo xtask reliability --short --seed {seed}");
-    }
-    if let Some(operations) = options.operations {
-        return format!("cargo xtask reliability --operations {operations} --seed {seed} --lease {lease}");
-    }
-    format!("cargo xtask reliability --seconds {seconds} --seed {seed} --lease {lease} --work {work}")
 }
 
 #[expect(clippy::print_stderr, reason = "this is a command, and this is its talk")]

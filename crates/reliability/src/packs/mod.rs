@@ -89,6 +89,17 @@ pub struct Crew {
     pub kinds: &'static [Kind],
     /// What befalls the workers themselves.
     pub hazards: &'static [Hazard],
+    /// How many times as long as others the store takes to heal: so much longer is the calm between its faults,
+    /// where operations are counted.
+    pub heals: u32,
+}
+
+impl Crew {
+    /// As it works where operations are counted: more tasks on more names, so that somebody can always go on.
+    #[must_use]
+    pub fn in_the_long_run(self) -> Self {
+        Self { tasks: self.tasks.max(12), names: self.names.max(12), ..self }
+    }
 }
 
 /// What befalls a worker.
@@ -123,10 +134,14 @@ const EVERYTHING: Crew = Crew {
     long: 150,
     kinds: &Kind::ALL,
     hazards: &[Hazard::Kill, Hazard::Pause],
+    heals: 1,
 };
 
 /// Eight processes that only take one lock at a time.
 const LOCKS: Crew = Crew { tasks: 4, names: 4, kinds: &[Kind::Lock], ..EVERYTHING };
+
+/// The same where a failover takes ten seconds and more until all is as before.
+const LOCKS_WITH_FAILOVERS: Crew = Crew { heals: 8, ..LOCKS };
 
 /// Eight processes that mostly hold a lock for long: whoever forgets it is found out.
 const LONG_HOLDS: Crew = Crew { long: 3, ..LOCKS };
@@ -212,7 +227,7 @@ pub const STORES: &[Store] = &[
         name: "redis-sentinel-wait",
         title: "Redis, three servers and Sentinel, wait_replicas=2",
         promise: Promise::Exclusive,
-        crew: LOCKS,
+        crew: LOCKS_WITH_FAILOVERS,
         start: redis_sentinel::start_waiting,
     },
     Store {
@@ -226,7 +241,7 @@ pub const STORES: &[Store] = &[
         name: "redis-cluster-wait",
         title: "Redis Cluster, three primaries and their replicas, wait_replicas=1",
         promise: Promise::Exclusive,
-        crew: LOCKS,
+        crew: LOCKS_WITH_FAILOVERS,
         start: redis_cluster::start_waiting,
     },
     Store {

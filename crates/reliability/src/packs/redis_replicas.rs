@@ -11,19 +11,27 @@ use leasehold_testkit::servers::{
 };
 
 use super::{Pack, redis_single};
-use crate::{clock::rest, dice::Dice};
+use crate::{
+    clock::rest,
+    dice::Dice,
+    enclosure::{From, PEERS, Wall, is_enclosed},
+};
 
 const SWITCH: &str = "another promoted by hand";
 const KILL: &str = "primary killed, another promoted, restarted as primary";
 const PAUSE: &str = "replica paused";
 const RESTART: &str = "replica killed and restarted";
+const SPLIT: &str = "primary parted from replicas, another promoted, healed";
+const PART: &str = "primary parted from everybody, another promoted, healed";
 
 const REPLICAS: usize = 2;
 
 struct Tended(Replicated);
 
 pub(super) fn start() -> Result<Box<dyn Pack>, StartError> {
-    Ok(Box::new(Tended(Replicated::start_as(REPLICAS, &Setup::new().with_keeps(Keeps::EveryWrite))?)))
+    let setup = Setup::new().with_keeps(Keeps::EveryWrite);
+    let setup = if is_enclosed() { setup.with_source(PEERS) } else { setup };
+    Ok(Box::new(Tended(Replicated::start_as(REPLICAS, &setup)?)))
 }
 
 impl Pack for Tended {
@@ -36,7 +44,8 @@ impl Pack for Tended {
     }
 
     fn faults(&self) -> &'static [&'static str] {
-        &[SWITCH, KILL, PAUSE, RESTART]
+        let faults: &[&str] = &[SWITCH, KILL, PAUSE, RESTART, SPLIT, PART];
+        if is_enclosed() { faults } else { &faults[..4] }
     }
 
     fn inflict(&mut self, fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()> {
@@ -54,6 +63,15 @@ impl Pack for Tended {
                 rest(dice.between(Duration::ZERO, lease));
                 self.0.members_mut()[old].restart().map_err(io::Error::other)?;
                 rest(dice.between(Duration::ZERO, lease));
+                self.follow()
+            }
+            SPLIT | PART => {
+                let from = if fault == SPLIT { From::Peers } else { From::Everybody };
+                let wall = Wall::around(self.0.members()[old].port(), from)?;
+                rest(dice.between(Duration::ZERO, lease));
+                self.0.promote(other)?;
+                rest(dice.between(Duration::ZERO, lease));
+                wall.open()?;
                 self.follow()
             }
             PAUSE => {

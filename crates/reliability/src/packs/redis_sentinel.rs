@@ -11,11 +11,17 @@ use leasehold_testkit::servers::{
 };
 
 use super::{Pack, redis_single};
-use crate::{clock::rest, dice::Dice};
+use crate::{
+    clock::rest,
+    dice::Dice,
+    enclosure::{From, PEERS, Wall, is_enclosed},
+};
 
 const KILL: &str = "primary killed, failover, restarted";
 const PAUSE: &str = "primary paused, failover, resumed";
 const HAND_OVER: &str = "SENTINEL FAILOVER";
+const SPLIT: &str = "primary parted from servers and sentinels, failover, healed";
+const PART: &str = "primary parted from everybody, failover, healed";
 
 struct Watched {
     servers: Sentinels,
@@ -32,7 +38,8 @@ pub(super) fn start_waiting() -> Result<Box<dyn Pack>, StartError> {
 }
 
 fn open(options: &'static str) -> Result<Box<dyn Pack>, StartError> {
-    let servers = Sentinels::start_as(&Setup::new().with_keeps(Keeps::EveryWrite))?;
+    let setup = Setup::new().with_keeps(Keeps::EveryWrite);
+    let servers = Sentinels::start_as(&if is_enclosed() { setup.with_source(PEERS) } else { setup })?;
     Ok(Box::new(Watched { servers, options }))
 }
 
@@ -46,10 +53,11 @@ impl Pack for Watched {
     }
 
     fn faults(&self) -> &'static [&'static str] {
-        &[KILL, PAUSE, HAND_OVER]
+        let faults: &[&str] = &[KILL, PAUSE, HAND_OVER, SPLIT, PART];
+        if is_enclosed() { faults } else { &faults[..3] }
     }
 
-    fn inflict(&mut self, fault: &str, _lease: Duration, dice: &mut Dice) -> io::Result<()> {
+    fn inflict(&mut self, fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()> {
         match fault {
             KILL => {
                 let old = self.servers.crash_primary()?;
@@ -63,6 +71,15 @@ impl Pack for Watched {
                 let failed_over = self.servers.await_failover(old);
                 self.servers.members()[old].resume()?;
                 failed_over?;
+            }
+            SPLIT | PART => {
+                let old = self.servers.primary()?;
+                let from = if fault == SPLIT { From::Peers } else { From::Everybody };
+                let wall = Wall::around(self.servers.members()[old].port(), from)?;
+                self.servers.await_failover(old)?;
+                // Two that take writes, where clients reach both.
+                rest(dice.between(Duration::ZERO, lease));
+                wall.open()?;
             }
             _ => drop(self.servers.failover()?),
         }

@@ -140,15 +140,13 @@ impl Desk {
         let lease = Duration::from_millis(self.arguments.ttl);
         let long = if self.dice.one_in(self.arguments.long) { lease * 3 / 2 } else { Duration::ZERO };
         let watched = self.dice.between(Duration::ZERO, work / 2 + long);
-        let watch_other = async {
-            match other {
-                Some(other) => self.watch(other, owner, watched).await,
-                None => true,
-            }
+        // The first loss ends the work: the other lock would only hide when it was told.
+        let kept = tokio::select! {
+            kept = self.watch(guard, owner, watched) => kept,
+            kept = self.watch_if_any(other, owner, watched) => kept,
         };
-        let (one, two) = tokio::join!(self.watch(guard, owner, watched), watch_other);
         let mut guards = [guard].into_iter().chain(other);
-        if !one || !two || !guards.all(|guard| self.look(guard, owner)) {
+        if !kept || !guards.all(|guard| self.look(guard, owner)) {
             for guard in [guard].into_iter().chain(other) {
                 self.recorder.noticed(guard.name(), owner, Act::Lost);
             }
@@ -156,6 +154,14 @@ impl Desk {
         }
         sleep(self.dice.between(Duration::ZERO, work / 2)).await;
         true
+    }
+
+    /// Watches the second lock of two; of one alone there is none, and nothing to tell.
+    async fn watch_if_any(&self, guard: Option<&Guard>, owner: u64, span: Duration) -> bool {
+        match guard {
+            Some(guard) => self.watch(guard, owner, span).await,
+            None => std::future::pending().await,
+        }
     }
 
     async fn watch(&self, guard: &Guard, owner: u64, span: Duration) -> bool {

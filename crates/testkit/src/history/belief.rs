@@ -75,7 +75,13 @@ impl<'a> Reader<'a> {
         let (process, name, owner) = (event.process, event.name.clone(), event.owner);
         let (from, until) = (event.at, deadline);
         let belief = Belief { process, name, owner, mode, fence, asked, from, until };
-        self.open.entry(claimant).or_default().push(belief);
+        let open = self.open.entry(claimant).or_default();
+        // Who enters again what it neither released nor lost has it until the same deadline, also if nobody noted the
+        // renewals that came while it asked.
+        for outer in open.iter_mut().filter(|outer| outer.fence == fence) {
+            outer.until = outer.until.max(until);
+        }
+        open.push(belief);
     }
 
     /// A renewal that is told after the deadline comes too late: that belief had ended.
@@ -167,6 +173,17 @@ mod tests {
         assert_eq!(beliefs(&history)[0].until, 60);
         history.push(noticed(61, 1, Act::Renewed { deadline: 80 }));
         assert_eq!(beliefs(&history)[0].until, 60);
+    }
+
+    #[test]
+    fn who_enters_again_has_believed_all_the_while_unless_it_lost_the_lock_between() {
+        let mut history = with_deadline(held(1, Mode::Exclusive, 5, [10, 20, 90])[..2].to_vec(), 40);
+        let mut again = with_deadline(held(1, Mode::Exclusive, 5, [30, 60, 70])[..2].to_vec(), 80);
+        again.iter_mut().for_each(|event| event.operation += 100);
+        history.extend(again);
+        assert_eq!(beliefs(&history)[0].until, 80);
+        history.push(noticed(50, 1, Act::Lost));
+        assert_eq!(beliefs(&history)[0].until, 40);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! time in which it could not be had. A holder that was killed holds nothing any more, whatever it believed: the time
 //! until its lease ends counts. Faults may overlap, and an outage is counted for each fault that it touches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Belief, Hit, Window};
+use super::{Act, Belief, Event, Hit, Phase, Window};
 
 /// What one fault did to those who wanted locks. Nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,30 @@ pub struct Outage {
 pub fn outages(beliefs: &[Belief], windows: &[Window], end: u64) -> Vec<Outage> {
     let gaps = gaps(beliefs, &deaths(windows), end);
     windows.iter().map(|window| outage(window, &gaps)).collect()
+}
+
+/// Names that nobody got between two moments although somebody that lives asked for them then, and waited for at least
+/// so long. A name that nobody asked for is not stuck.
+pub fn stuck(history: &[Event], windows: &[Window], [from, until]: [u64; 2], least: u64) -> Vec<String> {
+    let deaths = deaths(windows);
+    let mut asked: HashMap<(u32, u64), (&str, u64)> = HashMap::new();
+    let mut answered: HashMap<(u32, u64), u64> = HashMap::new();
+    let mut granted: HashSet<&str> = HashSet::new();
+    for event in history.iter().filter(|event| !deaths.contains_key(&event.process)) {
+        let operation = (event.process, event.operation);
+        match (event.phase, event.act) {
+            (Phase::Asked, Act::Acquire { .. }) => drop(asked.insert(operation, (&event.name, event.at))),
+            (_, Act::Granted { .. }) if event.at > from => drop(granted.insert(&event.name)),
+            (_, Act::Acquire { .. } | Act::Granted { .. }) => drop(answered.insert(operation, event.at)),
+            _ => {}
+        }
+    }
+    let waited = asked.iter().filter_map(|(operation, (name, at))| {
+        let end = answered.get(operation).copied().unwrap_or(until).min(until);
+        (end.saturating_sub((*at).max(from)) >= least).then_some(*name)
+    });
+    let stuck: BTreeSet<&str> = waited.filter(|name| !granted.contains(name)).collect();
+    stuck.into_iter().map(str::to_owned).collect()
 }
 
 /// Times at which nobody held a name.
@@ -120,5 +144,27 @@ mod tests {
     fn a_name_that_never_comes_back_is_unavailable_to_the_end() {
         let beliefs = [belief(1, "n", 0, 100)];
         assert_eq!(measured(&beliefs, &window(Hit::Store, 50, 200)), (900, 800));
+    }
+
+    /// Somebody of this process asks at 10, and hears `answer` at `at`.
+    fn waited(process: u32, at: u64, answer: Act) -> [Event; 2] {
+        let event = |at, phase, act| {
+            let name = "n".to_owned();
+            Event { at, process, operation: 1, phase, name, owner: 1, act }
+        };
+        let phase = if matches!(answer, Act::Granted { .. }) { Phase::Done } else { Phase::Failed };
+        [event(10, Phase::Asked, Act::Acquire { mode: Mode::Exclusive }), event(at, phase, answer)]
+    }
+
+    #[test]
+    fn a_name_is_stuck_if_somebody_that_lives_waited_for_it_in_vain() {
+        let refused = Act::Acquire { mode: Mode::Exclusive };
+        let granted = Act::Granted { fence: 1, deadline: 1000 };
+        assert_eq!(stuck(&waited(1, 200, refused), &[], [50, 300], 100), ["n"]);
+        assert_eq!(stuck(&waited(1, 200, refused)[..1], &[], [50, 300], 100), ["n"]);
+        assert!(stuck(&waited(1, 200, granted), &[], [50, 300], 100).is_empty());
+        assert!(stuck(&waited(1, 60, refused), &[], [50, 300], 100).is_empty());
+        let killed = window(Hit::Killed(1), 20, 20);
+        assert!(stuck(&waited(1, 200, refused)[..1], &[killed], [50, 300], 100).is_empty());
     }
 }

@@ -41,7 +41,7 @@ pub use self::{
     event::{Act, Event, Mode, Phase},
     fault::{Hit, Window},
     fence::{FenceFault, fence_faults},
-    liveness::{Outage, outages},
+    liveness::{Outage, outages, stuck},
     notice::{FalseHeld, Notices, notices},
     overlap::{Overlap, overlaps},
     recorder::{Asked, Recorder},

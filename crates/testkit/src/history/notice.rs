@@ -1,8 +1,8 @@
 //! Checker 8: whoever loses a lock is told in time, and nobody is told "held" after the deadline.
 //!
-//! A holder's own deadline is the last moment at which it may believe. A process that stood still at its deadline can
-//! be told only when it goes on, so lateness counts from then. A lock that was lost before it was returned is counted
-//! by itself: nobody can be told of a loss before that.
+//! A holder's own deadline is the last moment at which it may believe. A process that stands still can be told nothing, so
+//! lateness is the time for which it ran. A lock that was lost before it was returned is counted by itself: nobody can be
+//! told of a loss before that.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::{Act, Event, Hit, Phase, Window};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Notices {
-    /// For each loss that was told: how long after the deadline, in nanoseconds; zero if before it.
+    /// For each loss that was told: for how long the process ran after the deadline, in nanoseconds; zero if told before.
     pub late: Vec<u64>,
     /// Grants that were returned after their own deadline, although the process ran at the deadline: such a lock is
     /// worth nothing, and its acquisition had better failed.
@@ -49,15 +49,14 @@ pub fn notices(history: &[Event], windows: &[Window]) -> Notices {
             (_, Act::Granted { deadline, .. }) => {
                 granted.insert(claimant, event.at);
                 later(&mut deadlines, claimant, deadline);
-                let due = awake(pauses.get(&event.process), deadline);
-                found.stillborn += usize::from(due == deadline && event.at > deadline);
+                let stood = stands(pauses.get(&event.process), deadline);
+                found.stillborn += usize::from(!stood && event.at > deadline);
             }
             (_, Act::Renewed { deadline }) => later(&mut deadlines, claimant, deadline),
             (Phase::Noticed, Act::Lost) => {
                 if let Some(deadline) = deadlines.remove(&claimant) {
-                    let due = awake(pauses.get(&event.process), deadline);
-                    let due = due.max(granted.remove(&claimant).unwrap_or(0));
-                    found.late.push(event.at.saturating_sub(due));
+                    let due = deadline.max(granted.remove(&claimant).unwrap_or(0));
+                    found.late.push(ran(pauses.get(&event.process), [due, event.at]));
                 }
             }
             (Phase::Asked, Act::Check) => drop(checks.insert(operation, event.at)),
@@ -89,10 +88,16 @@ fn pauses(windows: &[Window]) -> HashMap<u32, Vec<(u64, u64)>> {
     pauses
 }
 
-/// The first moment from this one on at which the process runs.
-fn awake(pauses: Option<&Vec<(u64, u64)>>, at: u64) -> u64 {
-    let covering = pauses.into_iter().flatten().find(|(from, until)| *from <= at && at < *until);
-    covering.map_or(at, |(_, until)| *until)
+/// Whether the process stood still at that moment.
+fn stands(pauses: Option<&Vec<(u64, u64)>>, at: u64) -> bool {
+    pauses.into_iter().flatten().any(|(from, until)| *from <= at && at < *until)
+}
+
+/// For how long the process ran between two moments. Its pauses do not overlap: each ends before the next begins.
+fn ran(pauses: Option<&Vec<(u64, u64)>>, [since, told]: [u64; 2]) -> u64 {
+    let stood = |(from, until): &(u64, u64)| told.min(*until).saturating_sub(since.max(*from));
+    let stood: u64 = pauses.into_iter().flatten().map(stood).sum();
+    told.saturating_sub(since).saturating_sub(stood)
 }
 
 #[cfg(test)]
@@ -128,7 +133,8 @@ mod tests {
     fn who_stands_still_is_told_when_it_goes_on() {
         let pause = |from, until| [Window { kind: "pause".to_owned(), hit: Hit::Stopped(1), from, until }];
         assert_eq!(notices(&lost_at(530), &pause(50, 500)).late, [30]);
-        assert_eq!(notices(&lost_at(530), &pause(150, 500)).late, [430]);
+        assert_eq!(notices(&lost_at(530), &pause(150, 500)).late, [80]);
+        assert_eq!(notices(&lost_at(530), &pause(540, 600)).late, [430]);
     }
 
     #[test]

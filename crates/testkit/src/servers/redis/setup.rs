@@ -90,6 +90,7 @@ pub struct Setup {
     keeps: Keeps,
     settings: Vec<String>,
     variables: Variables,
+    source: Option<&'static str>,
 }
 
 impl Setup {
@@ -124,6 +125,13 @@ impl Setup {
         self
     }
 
+    /// Servers speak to each other from this address of the loopback network, and clients from the usual one: so they can
+    /// be told apart.
+    #[must_use]
+    pub fn with_source(self, address: &'static str) -> Self {
+        Self { source: Some(address), ..self }
+    }
+
     /// Starts a server of data.
     pub(super) fn start(&self) -> Result<Server, StartError> {
         self.start_with(|| Ok(Vec::new()))
@@ -134,14 +142,23 @@ impl Setup {
         &self,
         more: impl Fn() -> io::Result<Vec<String>>,
     ) -> Result<Server, StartError> {
-        let fixed = [self.persistence(), self.settings.clone()].concat();
+        let fixed = [self.persistence(), self.settings.clone(), self.speech()].concat();
         let arguments = || Ok([fixed.clone(), more()?].concat());
         Server::start_among(self.brand.recipe(data), &self.variables, arguments)
     }
 
     /// Starts a sentinel that watches nothing yet.
     pub(super) fn start_sentinel(&self) -> Result<Server, StartError> {
-        Server::start(self.brand.recipe(sentinel))
+        let source: Vec<String> = self.source.map(bind_source).into_iter().flatten().collect();
+        Server::start_with(self.brand.recipe(sentinel), || Ok(source.clone()))
+    }
+
+    /// What a server of data needs to speak from an address of its own: it is still found at the usual one, and does not
+    /// take its peers for strangers.
+    fn speech(&self) -> Vec<String> {
+        let Some(source) = self.source else { return Vec::new() };
+        let more = ["--replica-announce-ip", "127.0.0.1", "--protected-mode", "no"].map(str::to_owned);
+        bind_source(source).into_iter().chain(more).collect()
     }
 
     fn persistence(&self) -> Vec<String> {
@@ -153,6 +170,10 @@ impl Setup {
         };
         ["--appendonly", append_only, "--appendfsync", sync].map(str::to_owned).to_vec()
     }
+}
+
+fn bind_source(source: &str) -> [String; 2] {
+    ["--bind-source-addr".to_owned(), source.to_owned()]
 }
 
 /// A server of data has a file too, empty at first: what others make of it, such as a replica, it can write down there.
@@ -175,7 +196,8 @@ fn data(port: u16, folder: &Path) -> Vec<String> {
 
 /// A sentinel keeps what it learns in its file, which must be there, and has it again after a restart.
 fn sentinel(port: u16, folder: &Path) -> Vec<String> {
-    let settings = format!("port {port}\nbind 127.0.0.1\ndir {}\n", folder.display());
+    let address = "bind 127.0.0.1\nsentinel announce-ip 127.0.0.1";
+    let settings = format!("port {port}\n{address}\ndir {}\n", folder.display());
     vec![own_file(folder, "sentinel.conf", &settings), "--sentinel".to_owned()]
 }
 

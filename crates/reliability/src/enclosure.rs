@@ -1,0 +1,147 @@
+//! A network of the run's own, where root allows one, and walls in it.
+//!
+//! The program starts itself anew in a network namespace that has no name: it is gone with the last process in it,
+//! however that ends, so there is nothing to clean up. All servers and workers are started from there and talk over its
+//! loopback, and packets dropped there are nobody else's.
+//!
+//! Servers that speak to each other do so from an address of their own ([`PEERS`]), so that a wall can part a server from
+//! its peers and leave it to its clients. A wall drops packets without a word, as a broken network does.
+
+use std::{
+    io::{self, Write as _},
+    os::unix::process::CommandExt as _,
+    process::{Command, Stdio},
+};
+
+/// From where servers speak to each other.
+pub const PEERS: &str = "127.0.1.1";
+
+/// Names the process that lives in a network of its own: to start anew keeps the process id.
+const MARK: &str = "LEASEHOLD_ENCLOSED";
+
+/// What the network calls a wall.
+const TABLE: &str = "leasehold_wall";
+
+/// Whom a server is parted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// From other servers: clients still reach it.
+    Peers,
+    /// From all.
+    Everybody,
+}
+
+/// A wall around one server. Dropping it opens the way again.
+#[derive(Debug)]
+#[must_use]
+pub struct Wall {
+    stands: bool,
+}
+
+/// Starts this program anew in a network of its own, unless it is there. Returns where that cannot be, and why.
+///
+/// # Errors
+/// What is missing: there are no walls then.
+pub fn enter() -> Result<(), String> {
+    if is_enclosed() {
+        return run("ip", &["link", "set", "lo", "up"]);
+    }
+    run("unshare", &["--net", "--", "nft", "list", "ruleset"]).map_err(|problem| {
+        format!("no network of our own for partitions (it takes root, unshare, ip and nft): {problem}")
+    })?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut anew = Command::new("unshare");
+    anew.args(["--net", "--"]).arg(own).args(std::env::args_os().skip(1));
+    // Only returns if it fails.
+    Err(anew.env(MARK, std::process::id().to_string()).exec().to_string())
+}
+
+/// Whether walls can be put up.
+pub fn is_enclosed() -> bool {
+    std::env::var(MARK).is_ok_and(|process| process == std::process::id().to_string())
+}
+
+impl Wall {
+    /// Parts the server on this port from others, at once. One wall at a time.
+    ///
+    /// # Errors
+    /// If this is not a network of our own, or it refuses.
+    pub fn around(port: u16, from: From) -> io::Result<Self> {
+        if !is_enclosed() {
+            return Err(io::Error::other("no walls are put up in a network that is not our own"));
+        }
+        firewall(&rules(port, from))?;
+        Ok(Self { stands: true })
+    }
+
+    /// Opens the way again.
+    ///
+    /// # Errors
+    /// If the network refuses.
+    pub fn open(mut self) -> io::Result<()> {
+        self.stands = false;
+        firewall(&open())
+    }
+}
+
+impl Drop for Wall {
+    fn drop(&mut self) {
+        if self.stands {
+            drop(firewall(&open()));
+        }
+    }
+}
+
+fn rules(port: u16, from: From) -> String {
+    let [to, back] = match from {
+        From::Peers => [format!("ip saddr {PEERS}"), format!("ip daddr {PEERS}")],
+        From::Everybody => [String::new(), String::new()],
+    };
+    format!(
+        "table inet {TABLE} {{\n chain input {{\n  type filter hook input priority 0;\n  {to} tcp dport {port} drop\n  \
+         {back} tcp sport {port} drop\n }}\n}}\n"
+    )
+}
+
+fn open() -> String {
+    format!("delete table inet {TABLE}\n")
+}
+
+fn firewall(rules: &str) -> io::Result<()> {
+    let mut nft =
+        Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = nft.stdin.take() {
+        input.write_all(rules.as_bytes())?;
+    }
+    let ended = nft.wait_with_output()?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("nft refused a wall: {}", String::from_utf8_lossy(&ended.stderr).trim())))
+}
+
+fn run(program: &str, words: &[&str]) -> Result<(), String> {
+    let ended = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let ended = ended.map_err(|error| format!("{program}: {error}"))?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    Err(format!("{program}: {}", String::from_utf8_lossy(&ended.stderr).trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_wall_is_put_up_in_a_network_that_is_not_our_own() {
+        assert!(Wall::around(1, From::Everybody).is_err());
+    }
+
+    #[test]
+    fn a_wall_against_peers_leaves_clients_alone() {
+        let (peers, all) = (rules(7000, From::Peers), rules(7000, From::Everybody));
+        assert_eq!(peers.matches(PEERS).count(), 2);
+        assert!(!all.contains(PEERS) && all.contains("tcp dport 7000 drop"), "{all}");
+    }
+}
