@@ -20,6 +20,8 @@ pub struct Report {
     pub claim: Option<Guarantee>,
     /// How many rounds, with which seeds.
     pub seeds: Vec<u64>,
+    /// Rounds that came to nothing, by no fault of the store's locks, and why.
+    pub given_up: Vec<String>,
     /// Seconds under faults.
     pub seconds: u64,
     /// Acquires and releases answered: it happened.
@@ -133,6 +135,7 @@ impl Report {
         self.version = other.version;
         self.claim = other.claim.or(self.claim);
         self.seeds.extend(other.seeds);
+        self.given_up.extend(other.given_up);
         self.seconds += other.seconds;
         self.done += other.done;
         self.failed += other.failed;

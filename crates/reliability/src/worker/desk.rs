@@ -128,7 +128,7 @@ impl Desk {
         Ok(Reading { plain, fenced })
     }
 
-    /// Works under a lock: half of the time with an eye on it, then one look at it, then the other half without.
+    /// Works under a lock: one look at it, half of the time with an eye on it, another look, then the other half without.
     /// False if it noticed that the lock is lost.
     pub(super) async fn work(&mut self, guard: &Guard, owner: u64) -> bool {
         self.work_both(guard, None, owner).await
@@ -140,14 +140,17 @@ impl Desk {
         let lease = Duration::from_millis(self.arguments.ttl);
         let long = if self.dice.one_in(self.arguments.long) { lease * 3 / 2 } else { Duration::ZERO };
         let watched = self.dice.between(Duration::ZERO, work / 2 + long);
+        let guards = || [guard].into_iter().chain(other);
+        // What was lost before anybody watched is found here: from now on a loss is told.
+        let held = guards().all(|guard| self.look(guard, owner));
         // The first loss ends the work: the other lock would only hide when it was told.
-        let kept = tokio::select! {
-            kept = self.watch(guard, owner, watched) => kept,
-            kept = self.watch_if_any(other, owner, watched) => kept,
-        };
-        let mut guards = [guard].into_iter().chain(other);
-        if !kept || !guards.all(|guard| self.look(guard, owner)) {
-            for guard in [guard].into_iter().chain(other) {
+        let kept = held
+            && tokio::select! {
+                kept = self.watch(guard, owner, watched) => kept,
+                kept = self.watch_if_any(other, owner, watched) => kept,
+            };
+        if !kept || !guards().all(|guard| self.look(guard, owner)) {
+            for guard in guards() {
                 self.recorder.noticed(guard.name(), owner, Act::Lost);
             }
             return false;

@@ -1,8 +1,9 @@
 //! Checker 8: whoever loses a lock is told in time, and nobody is told "held" after the deadline.
 //!
 //! A holder's own deadline is the last moment at which it may believe. A process that stands still can be told nothing, so
-//! lateness is the time for which it ran. A lock that was lost before it was returned is counted by itself: nobody can be
-//! told of a loss before that.
+//! lateness is the time for which it ran; and whoever is busy with a request of its own does not listen, so lateness counts
+//! from the holder's last word. A loss that a holder found by asking was not told. A lock that was lost before it was
+//! returned is counted by itself.
 
 use std::collections::HashMap;
 
@@ -39,7 +40,7 @@ pub fn notices(history: &[Event], windows: &[Window]) -> Notices {
     let mut events: Vec<&Event> = history.iter().collect();
     events.sort_by_key(|event| event.at);
     let pauses = pauses(windows);
-    let (mut deadlines, mut granted) = (Deadlines::new(), Deadlines::new());
+    let (mut deadlines, mut spoke) = (Deadlines::new(), Deadlines::new());
     let mut checks: HashMap<(u32, u64), u64> = HashMap::new();
     let mut found = Notices::default();
     for event in events {
@@ -47,7 +48,6 @@ pub fn notices(history: &[Event], windows: &[Window]) -> Notices {
         let operation = (event.process, event.operation);
         match (event.phase, event.act) {
             (_, Act::Granted { deadline, .. }) => {
-                granted.insert(claimant, event.at);
                 later(&mut deadlines, claimant, deadline);
                 let stood = stands(pauses.get(&event.process), deadline);
                 found.stillborn += usize::from(!stood && event.at > deadline);
@@ -55,10 +55,11 @@ pub fn notices(history: &[Event], windows: &[Window]) -> Notices {
             (_, Act::Renewed { deadline }) => later(&mut deadlines, claimant, deadline),
             (Phase::Noticed, Act::Lost) => {
                 if let Some(deadline) = deadlines.remove(&claimant) {
-                    let due = deadline.max(granted.remove(&claimant).unwrap_or(0));
+                    let due = deadline.max(spoke.get(&claimant).copied().unwrap_or(0));
                     found.late.push(ran(pauses.get(&event.process), [due, event.at]));
                 }
             }
+            (Phase::Failed, Act::Check) => drop(deadlines.remove(&claimant)),
             (Phase::Asked, Act::Check) => drop(checks.insert(operation, event.at)),
             (Phase::Done, Act::Held { deadline }) => {
                 let asked = checks.remove(&operation).filter(|asked| *asked > deadline);
@@ -66,6 +67,12 @@ pub fn notices(history: &[Event], windows: &[Window]) -> Notices {
                 found.false_held.extend(asked.map(|asked| FalseHeld { name, owner, asked, deadline }));
             }
             _ => {}
+        }
+        match (event.phase, event.act) {
+            (Phase::Noticed, Act::Lost) => drop(spoke.remove(&claimant)),
+            // A renewal is not the holder's word: it hears it while it listens.
+            (Phase::Noticed, _) => {}
+            _ => drop(spoke.insert(claimant, event.at)),
         }
     }
     found
@@ -127,6 +134,16 @@ mod tests {
         assert_eq!((found.stillborn, found.late), (1, vec![10]));
         let pause = Window { kind: "pause".to_owned(), hit: Hit::Stopped(1), from: 50, until: 115 };
         assert_eq!(notices(&history, &[pause]).stillborn, 0);
+    }
+
+    #[test]
+    fn who_is_busy_or_asks_is_not_told() {
+        let [granted, lost] = lost_at(530);
+        let release = |at| event(at, 3, Phase::Failed, Act::Release);
+        assert_eq!(notices(&[granted.clone(), release(520), lost.clone()], &[]).late, [10]);
+        assert_eq!(notices(&[granted.clone(), release(80), lost.clone()], &[]).late, [430]);
+        let asked = event(529, 3, Phase::Failed, Act::Check);
+        assert!(notices(&[granted, asked, lost], &[]).late.is_empty());
     }
 
     #[test]
