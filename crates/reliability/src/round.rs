@@ -31,6 +31,9 @@ const CALM: Duration = Duration::from_secs(1);
 /// Work without faults at the end, beyond two leases.
 const DRAIN: Duration = Duration::from_secs(2);
 
+/// A name that nobody got for so long after that is stuck.
+const RECOVERY: Duration = Duration::from_secs(30);
+
 /// How long to search for an order of what happened, in all.
 const SEARCH: Duration = Duration::from_secs(15);
 
@@ -70,13 +73,11 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
         harassed.and(tormented)
     })?;
     let healed = now();
-    // Whoever was killed or stopped last has recovered by then, or has not recovered.
-    rest(plan.manner.lease * 2 + DRAIN);
-    let over = now();
+    let windows = diary.windows();
+    let over = drain(&fleet, plan, &windows, healed)?;
     let endings = fleet.stop()?;
     register.close();
     rest(plan.manner.lease + Duration::from_secs(1));
-    let windows = diary.windows();
     let (leaks, claim) = audit::leaks(&*pack, &endings, &killed(&fleet, &windows));
     report.leaks.extend(leaks);
     report.claim = claim;
@@ -89,6 +90,22 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     report.seeds.push(plan.seed);
     report.seconds += plan.seconds;
     Ok(())
+}
+
+/// Lets workers go on without faults until every name that somebody waits for was had again, or until it took too long;
+/// says when that was. How long it takes is the machine's business as well: it may be very busy.
+fn drain(fleet: &Fleet, plan: &Plan, windows: &[Window], healed: u64) -> io::Result<u64> {
+    let lease = plan.manner.lease;
+    rest(lease * 2 + DRAIN);
+    let end = Instant::now() + RECOVERY;
+    loop {
+        let over = now();
+        let stuck = stuck(&histories(fleet, &plan.folder)?, windows, [healed, over], lease.as_nanos() as u64);
+        if stuck.is_empty() || Instant::now() > end {
+            return Ok(over);
+        }
+        rest(Duration::from_secs(1));
+    }
 }
 
 /// Of the store, and of the workers.
