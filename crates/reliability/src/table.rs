@@ -42,8 +42,7 @@ the same faults, without renewals and fences, judged by the validity that they t
 somebody waited for it for a lease and more after all faults were healed, and nobody got it.
 
 How late a loss was *told* is for how long the holder's process ran after its deadline before its guard told it, while it
-did nothing but listen: a process that is stopped, or waits for an answer of its own, cannot be told. What is left is how
-long the machine took to run the keeper and then the holder.
+did nothing but listen: a process that is stopped, or waits for an answer of its own, cannot be told.
 
 The *claim* is what the library itself says of the store: S0 a hint, S1 exclusive while the store keeps its state and
 clocks are sane, S2 also through the loss of any single node, S3 fences grow through every fault.
