@@ -19,7 +19,7 @@ pub const PEERS: &str = "127.0.1.1";
 /// Names the process that lives in a network of its own: to start anew keeps the process id.
 const MARK: &str = "LEASEHOLD_ENCLOSED";
 
-/// What the network calls a wall.
+/// What the network calls a wall: this, and the port that is walled in.
 const TABLE: &str = "leasehold_wall";
 
 /// Whom a server is parted from.
@@ -35,7 +35,8 @@ pub enum From {
 #[derive(Debug)]
 #[must_use]
 pub struct Wall {
-    stands: bool,
+    /// Of the server that is walled in, while it is.
+    port: Option<u16>,
 }
 
 /// Starts this program anew in a network of its own, unless it is there. Returns where that cannot be, and why.
@@ -62,7 +63,7 @@ pub fn is_enclosed() -> bool {
 }
 
 impl Wall {
-    /// Parts the server on this port from others, at once. One wall at a time.
+    /// Parts the server on this port from others, at once. One wall around a server at a time.
     ///
     /// # Errors
     /// If this is not a network of our own, or it refuses.
@@ -71,7 +72,7 @@ impl Wall {
             return Err(io::Error::other("no walls are put up in a network that is not our own"));
         }
         firewall(&rules(port, from))?;
-        Ok(Self { stands: true })
+        Ok(Self { port: Some(port) })
     }
 
     /// Opens the way again.
@@ -79,15 +80,14 @@ impl Wall {
     /// # Errors
     /// If the network refuses.
     pub fn open(mut self) -> io::Result<()> {
-        self.stands = false;
-        firewall(&open())
+        self.port.take().map_or(Ok(()), |port| firewall(&open(port)))
     }
 }
 
 impl Drop for Wall {
     fn drop(&mut self) {
-        if self.stands {
-            drop(firewall(&open()));
+        if let Some(port) = self.port.take() {
+            drop(firewall(&open(port)));
         }
     }
 }
@@ -98,13 +98,13 @@ fn rules(port: u16, from: From) -> String {
         From::Everybody => [String::new(), String::new()],
     };
     format!(
-        "table inet {TABLE} {{\n chain input {{\n  type filter hook input priority 0;\n  {to} tcp dport {port} drop\n  \
+        "table inet {TABLE}_{port} {{\n chain input {{\n  type filter hook input priority 0;\n  {to} tcp dport {port} drop\n  \
          {back} tcp sport {port} drop\n }}\n}}\n"
     )
 }
 
-fn open() -> String {
-    format!("delete table inet {TABLE}\n")
+fn open(port: u16) -> String {
+    format!("delete table inet {TABLE}_{port}\n")
 }
 
 fn firewall(rules: &str) -> io::Result<()> {

@@ -64,6 +64,9 @@ pub struct Options {
     /// The mean calm between two faults of the store, and between two of the workers, in milliseconds
     #[arg(long, num_args = 1, value_delimiter = ',', value_names = ["STORE,WORKERS"])]
     pub calm: Vec<u64>,
+    /// So many stores at once: with many servers most of the time of a long run is spent waiting for them to heal
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=16))]
+    pub together: u64,
     /// Keep the histories of rounds in which nothing was found, too
     #[arg(long)]
     pub keep: bool,
@@ -148,6 +151,7 @@ impl Options {
         say("work", self.work);
         say("tasks", self.tasks.map(u64::from));
         say("names", self.names);
+        say("together", (self.together > 1).then_some(self.together));
         if !self.calm.is_empty() {
             let calm: Vec<String> = self.calm.iter().map(ToString::to_string).collect();
             words.push(format!("--calm {}", calm.join(",")));

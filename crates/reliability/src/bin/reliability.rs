@@ -6,8 +6,13 @@
 //! With `--operations` the rounds of stores that exclude go on until so many acquires and releases were checked.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Instant,
 };
 
@@ -59,8 +64,7 @@ fn main() -> ExitCode {
         say(&format!("skipped: partitions: {problem}"));
         missing.push(format!("partitions of a primary: {problem}"));
     }
-    for store in stores {
-        let report = all_rounds(store, &options, seed);
+    for (store, report) in several_at_once(&stores, &options, seed) {
         fine &= match &report {
             Ok(report) => report.broken(store.promise).is_empty(),
             Err(problem) => is_skipped(store, problem),
@@ -86,6 +90,29 @@ fn main() -> ExitCode {
         fine = false;
     }
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// All stores, so many at a time as was asked for, in the order of the table.
+fn several_at_once<'a>(
+    stores: &[&'a Store],
+    options: &Options,
+    seed: u64,
+) -> Vec<(&'a Store, Result<Report, String>)> {
+    let (next, reports) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let take_turns = || {
+        while let Some(store) = stores.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let report = all_rounds(store, options, seed);
+            let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+            reports.insert(store.name, report);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..options.together {
+            scope.spawn(take_turns);
+        }
+    });
+    let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    stores.iter().filter_map(|store| Some((*store, reports.remove(store.name)?))).collect()
 }
 
 /// A store whose server is not installed, where that is allowed; or another library, which proves nothing of ours.
