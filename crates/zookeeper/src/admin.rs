@@ -5,19 +5,23 @@ use std::borrow::Cow;
 use futures_util::future::{join_all, try_join_all};
 use leasehold_core::{
     ClaimId, Error, ErrorKind, Operation,
-    backend::{BreakOutcome, Broken, LockPage, LockState, Mode, Release},
+    backend::{BreakOutcome, Broken, Busy, LockPage, LockState, Mode, Release},
 };
 use zookeeper_client::{CreateMode, Stat};
 
 use crate::{
     book::Book,
-    error::Fault,
+    error::{Fault, or_none},
     latch,
     line::{Downgraded, Line},
     names::{self, Contender, Stand},
     session::Session,
+    store::POLL,
     tag::Tag,
 };
+
+/// The most holders a busy answer names.
+const NAMED: usize = 16;
 
 /// How long the mark of a forced release waits for a holder to read it.
 const MARK_LIFE: i64 = 3600 * 1000;
@@ -29,7 +33,7 @@ pub(crate) async fn read_node(
     node: &str,
 ) -> Result<Option<(Vec<u8>, Stat)>, Fault> {
     let path = format!("{parent}/{node}");
-    session.or_none(session.answered(session.client.get_data(&path)).await.map(Some))
+    or_none(session.answered(session.client.get_data(&path)).await.map(Some))
 }
 
 /// The nodes that bear this id, as the leader knows them.
@@ -39,7 +43,7 @@ pub(crate) async fn traces(
     id: ClaimId,
 ) -> Result<Vec<(Contender, Stat)>, Fault> {
     // What was sent on a connection that is gone may be committed where we have not heard of it yet.
-    session.or_none(session.answered(session.client.sync(parent)).await)?;
+    or_none(session.answered(session.client.sync(parent)).await)?;
     let line = Line::of(session.children(parent).await?);
     let mut found = Vec::new();
     for contender in line.contenders.into_iter().filter(|contender| contender.id == id) {
@@ -58,6 +62,43 @@ pub(crate) async fn remove_traces(session: &Session, parent: &str, id: ClaimId) 
         removed |= session.delete(&format!("{parent}/{}", contender.node)).await?;
     }
     Ok(removed)
+}
+
+/// Removes what failed tries by this id have left, and nothing else of it.
+pub(crate) async fn remove_tries(session: &Session, parent: &str, id: ClaimId) -> Result<(), Fault> {
+    for (contender, _) in traces(session, parent, id).await? {
+        if contender.stand == Stand::Try {
+            session.delete(&format!("{parent}/{}", contender.node)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What one who has to wait is told: who holds the name, and who else waits.
+pub(crate) async fn busy(
+    session: &Session,
+    book: &Book,
+    (parent, node): (&str, &str),
+    (line, downgraded): (&Line, &Downgraded),
+) -> Result<Busy, Fault> {
+    let (holders, mut waiters) = line.parted(downgraded);
+    waiters.retain(|waiter| waiter.stand != Stand::Try);
+    let place = waiters.iter().position(|waiter| waiter.node == node);
+    let read = holders.iter().take(NAMED).map(|holder| read_node(session, parent, &holder.node));
+    let read = join_all(read).await;
+    let mut busy = Busy::default();
+    for (holder, read) in holders.into_iter().zip(read) {
+        if let Some((data, stat)) = read? {
+            let mut named = Tag::decode(holder, &data).holder(holder, &stat, session.now());
+            named.remaining = book.remaining(named.id).unwrap_or(named.remaining);
+            busy.holders.push(named);
+        }
+    }
+    busy.waiters = waiters.len().saturating_sub(usize::from(place.is_some()));
+    busy.ahead = place.unwrap_or(0);
+    busy.place = place.map(|place| place + 1);
+    busy.retry_after = Some(POLL);
+    Ok(busy)
 }
 
 /// Releases an acquisition by its id alone.

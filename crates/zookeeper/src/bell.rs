@@ -5,7 +5,7 @@ use std::{fmt, pin::Pin};
 use zookeeper_client::OneshotWatcher;
 
 use crate::{
-    error::Fault,
+    error::{Fault, or_none},
     line::{Blocker, Line},
     names::Contender,
     session::Session,
@@ -40,7 +40,7 @@ impl Bell {
                 set.map(|(children, _, watcher)| (Line::of(children) == *line).then_some(watcher))
             }
         };
-        Ok(session.or_none(watched)?.map(Self::new))
+        Ok(or_none(watched)?.map(Self::new))
     }
 
     fn new(watcher: OneshotWatcher) -> Self {

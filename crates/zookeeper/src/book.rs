@@ -65,6 +65,9 @@ impl Own {
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     owns: Mutex<HashMap<ClaimId, Own>>,
+    /// Tries that failed, with the container they were made in: what they left must not stand in anybody's way while
+    /// their claim waits elsewhere. Locked while they are removed, so that nothing made later is removed with them.
+    sweeps: tokio::sync::Mutex<HashMap<ClaimId, String>>,
     written: Notify,
 }
 
@@ -114,6 +117,25 @@ impl Book {
         self.owns().remove(&id);
     }
 
+    /// Has what a failed try may have left removed, unless it is held.
+    pub(crate) async fn sweep(&self, id: ClaimId, parent: &str) {
+        if self.remaining(id).is_none() {
+            self.remove(id);
+            self.sweeps.lock().await.insert(id, parent.to_owned());
+            self.written.notify_one();
+        }
+    }
+
+    /// Has it removed no more: its claim sees to it itself.
+    pub(crate) async fn spare(&self, id: ClaimId) {
+        self.sweeps.lock().await.remove(&id);
+    }
+
+    /// What failed tries may have left.
+    pub(crate) async fn sweeps(&self) -> tokio::sync::MutexGuard<'_, HashMap<ClaimId, String>> {
+        self.sweeps.lock().await
+    }
+
     /// Forgets this very node, and not one that came after it.
     pub(crate) fn forget(&self, id: ClaimId, node: &str) {
         let mut owns = self.owns();
@@ -140,7 +162,8 @@ impl Book {
         let next = {
             let owns = self.owns();
             let held = owns.values().filter_map(|own| own.until).min();
-            held.map(|until| now.until(until).min(TICK)).or((!owns.is_empty()).then_some(TICK))
+            let is_idle = owns.is_empty() && self.sweeps.try_lock().is_ok_and(|sweeps| sweeps.is_empty());
+            held.map(|until| now.until(until).min(TICK)).or((!is_idle).then_some(TICK))
         };
         match next {
             // A little later, so that what runs out together is removed together.

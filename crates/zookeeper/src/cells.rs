@@ -15,7 +15,7 @@ use leasehold_core::{
 use zookeeper_client::{CreateMode, Stat};
 
 use crate::{
-    error::Fault,
+    error::{Fault, or_none},
     names::{CELLS, decode, encode},
     session::Session,
 };
@@ -46,7 +46,7 @@ fn path(root: &str, name: &str) -> String {
 /// The cell as it is in the store, whether it has run out or not.
 async fn find(session: &Session, root: &str, name: &str) -> Result<Option<Found>, Fault> {
     let read = session.answered(session.client.get_data(&path(root, name))).await.map(Some);
-    let Some((data, stat)) = session.or_none(read)? else { return Ok(None) };
+    let Some((data, stat)) = or_none(read)? else { return Ok(None) };
     let Some((head, value)) = data.split_first_chunk::<HEAD>() else { return Err(Fault::NotSent(odd())) };
     let life = i64::from_be_bytes(*head);
     let until = (life > 0).then(|| stat.mtime.saturating_add(life));

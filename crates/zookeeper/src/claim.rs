@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use leasehold_core::{
     Error, Operation, Result,
     backend::{Attempt, Busy, Claim, ClaimSpec, Grant, Holds, Mode, Release, Renewal},
@@ -33,9 +33,6 @@ use crate::{
 
 /// How often to look again at once when the line moved between two looks.
 const ROUNDS: usize = 8;
-
-/// The most holders a busy answer names.
-const NAMED: usize = 16;
 
 /// One contender.
 #[derive(Debug)]
@@ -67,10 +64,17 @@ enum Trace {
 impl Claim for ZooKeeperClaim {
     async fn attempt(&mut self) -> Result<Attempt> {
         self.bell = None;
+        if self.trace != Trace::None {
+            self.shared.book.spare(self.spec.id).await;
+        }
         let attempt = match self.spec.mode {
             Mode::Open => self.await_latch().await,
             _ => self.contend().await,
         };
+        if attempt.is_err() && self.trace != Trace::None && self.stand() == Stand::Try {
+            self.trace = Trace::Unknown;
+            self.shared.book.sweep(self.spec.id, &self.parent).await;
+        }
         attempt.map_err(|fault| fault.into_error(Operation::Acquire))
     }
 
@@ -127,7 +131,9 @@ impl ZooKeeperClaim {
                 }
                 Turn::Waits(blocker) => {
                     if !self.armed || self.watch(&session, &line, &blocker).await? {
-                        let busy = self.busy(&session, &own, &line, &downgraded).await?;
+                        let (us, them) = ((&*self.parent, &*own.node), (&line, &downgraded));
+                        let mut busy = admin::busy(&session, &self.shared.book, us, them).await?;
+                        busy.place = busy.place.filter(|_| self.spec.fair && self.armed);
                         if self.stand() == Stand::Try {
                             self.remove(&session, &own).await?;
                         }
@@ -214,11 +220,12 @@ impl ZooKeeperClaim {
 
     /// Finds what a creation left whose answer was lost. What a session left that is over is removed.
     async fn find(&mut self, session: &Session) -> Result<Option<Own>, Fault> {
-        let mut found = None;
+        let (mut found, stand) = (None, self.stand());
         for (contender, stat) in admin::traces(session, &self.parent, self.spec.id).await? {
+            let is_ours = contender.stand == stand && stat.ephemeral_owner == session.id();
             let own =
                 Own::new(&self.parent, contender.node, session.id(), stat.czxid.cast_unsigned(), &self.token);
-            if found.is_none() && stat.ephemeral_owner == session.id() {
+            if found.is_none() && is_ours {
                 self.shared.book.insert(self.spec.id, own.clone());
                 found = Some(own);
             } else {
@@ -296,34 +303,6 @@ impl ZooKeeperClaim {
         Ok(self.bell.is_some())
     }
 
-    async fn busy(
-        &mut self,
-        session: &Session,
-        own: &Own,
-        line: &Line,
-        downgraded: &Downgraded,
-    ) -> Result<Busy, Fault> {
-        let (holders, waiters) = line.parted(downgraded);
-        let waiters: Vec<_> = waiters.into_iter().filter(|waiter| waiter.stand != Stand::Try).collect();
-        let place = waiters.iter().position(|waiter| waiter.node == own.node);
-        let read =
-            holders.iter().take(NAMED).map(|holder| admin::read_node(session, &self.parent, &holder.node));
-        let read = join_all(read).await;
-        let mut busy = Busy::default();
-        for (holder, read) in holders.into_iter().zip(read) {
-            if let Some((data, stat)) = read? {
-                let mut named = Tag::decode(holder, &data).holder(holder, &stat, session.now());
-                named.remaining = self.shared.book.remaining(named.id).unwrap_or(named.remaining);
-                busy.holders.push(named);
-            }
-        }
-        busy.waiters = waiters.len().saturating_sub(usize::from(place.is_some()));
-        busy.ahead = place.unwrap_or(0);
-        busy.place = place.filter(|_| self.spec.fair && self.armed).map(|place| place + 1);
-        busy.retry_after = Some(POLL);
-        Ok(busy)
-    }
-
     /// Waits for a latch: nothing is held, so a node is made only to be seen.
     async fn await_latch(&mut self) -> Result<Attempt, Fault> {
         let session = self.shared.link.session().await?;
@@ -373,6 +352,7 @@ impl ZooKeeperClaim {
         if self.trace == Trace::None {
             return Ok(Release::Released);
         }
+        self.shared.book.spare(self.spec.id).await;
         let session = self.shared.link.session().await?;
         let own = self.shared.book.get(self.spec.id, session.id());
         let mut removed = self.trace == Trace::Leaving;

@@ -117,14 +117,13 @@ async fn srvr(server: &str) -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::backend::Severity;
+    use leasehold_core::backend::Severity::{self, Good, Note, Warning};
 
     use super::*;
 
     #[test]
     fn an_ensemble_is_better_than_one_server() {
         let severities = [0, 1, 2, 3, 4, 5].map(|count| judge_members(count).severity);
-        use Severity::{Good, Note, Warning};
         assert_eq!(severities, [Warning, Warning, Warning, Good, Note, Good]);
         let config = "server.1=a:1:2:participant;0.0.0.0:3\nserver.2=b:1:2:observer;0.0.0.0:3\nversion=0";
         assert_eq!(members_in(config).len(), 1);

@@ -68,6 +68,14 @@ impl From<ZkError> for Fault {
     }
 }
 
+/// Nothing, where there is no such node.
+pub(crate) fn or_none<T: Default>(answer: Result<T, Fault>) -> Result<T, Fault> {
+    match answer {
+        Err(fault) if fault.is_no_node() => Ok(T::default()),
+        answer => answer,
+    }
+}
+
 /// Connecting has no effect that could be unknown.
 pub(crate) fn not_connected(error: &ZkError) -> Error {
     let (kind, message) = match kind(error) {

@@ -71,9 +71,7 @@ impl Line {
         let Some(at) = self.position(node) else { return Turn::Absent };
         let (me, before) = (&self.contenders[at], &self.contenders[..at]);
         let blocker = match me.mode {
-            Mode::Shared => {
-                before.iter().rev().find(|other| excludes(other, downgraded)).map(|other| changed(other))
-            }
+            Mode::Shared => before.iter().rev().find(|other| excludes(other, downgraded)).map(changed),
             Mode::Permits { take, of } => permits_blocker(before, take.get(), of.get()),
             Mode::Open => None,
             _ => before

@@ -147,8 +147,8 @@ fn id(text: &str) -> Option<ClaimId> {
     if !is_kazoo {
         return text.parse().ok();
     }
-    let (a, b, c, d, e) = (&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]);
-    format!("{a}-{b}-{c}-{d}-{e}:0").parse().ok()
+    let groups = [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]];
+    format!("{}:0", groups.join("-")).parse().ok()
 }
 
 #[cfg(test)]

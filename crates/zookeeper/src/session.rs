@@ -20,7 +20,7 @@ use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error as ZkError
 
 use crate::{
     config::ZooKeeperConfig,
-    error::{Fault, not_connected},
+    error::{Fault, not_connected, or_none},
     names::SESSIONS,
 };
 
@@ -147,14 +147,7 @@ impl Session {
 
     /// The children of a node; none if there is no such node.
     pub(crate) async fn children(&self, path: &str) -> Result<Vec<String>, Fault> {
-        self.or_none(self.answered(self.client.list_children(path)).await)
-    }
-
-    pub(crate) fn or_none<T: Default>(&self, answer: Result<T, Fault>) -> Result<T, Fault> {
-        match answer {
-            Err(fault) if fault.is_no_node() => Ok(T::default()),
-            answer => answer,
-        }
+        or_none(self.answered(self.client.list_children(path)).await)
     }
 
     /// Deletes a node; says whether it was there.

@@ -150,7 +150,25 @@ async fn end_leases(shared: Weak<Shared>, book: Arc<Book>) {
             }
             book.forget(id, &own.node);
         }
+        remove_tries(&shared).await;
     }
+}
+
+/// Removes what failed tries have left.
+async fn remove_tries(shared: &Shared) {
+    let mut sweeps = shared.book.sweeps().await;
+    if sweeps.is_empty() {
+        return;
+    }
+    let Ok(session) = shared.link.session().await else { return };
+    let mut done = Vec::new();
+    for (id, parent) in sweeps.iter() {
+        match admin::remove_tries(&session, parent, *id).await {
+            Ok(()) => done.push(*id),
+            Err(fault) => tracing::debug!(?fault, "a failed try is not removed yet"),
+        }
+    }
+    sweeps.retain(|id, _| !done.contains(id));
 }
 
 #[async_trait]

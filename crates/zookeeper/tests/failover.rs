@@ -1,8 +1,5 @@
 //! The leader dies in a contended run: nobody overlaps, fences grow, and service is back by itself.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
-#![expect(clippy::print_stdout, reason = "the figure is what the test is run for")]
-
 mod common;
 
 use std::{

@@ -16,9 +16,17 @@ impl Ensemble {
     /// # Errors
     /// [`StartError`], with the end of a server's own log where there is one.
     pub fn start(count: usize) -> Result<Self, StartError> {
+        Self::start_as(count, &Setup::new())
+    }
+
+    /// Starts so many servers with settings of their own.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_as(count: usize, setup: &Setup) -> Result<Self, StartError> {
         let mut last = None;
         for _ in 0..PORTS {
-            match Self::start_once(count) {
+            match Self::start_once(count, setup.clone()) {
                 Err(error @ StartError::Exited { .. }) => last = Some(error),
                 started => return started,
             }
@@ -26,8 +34,7 @@ impl Ensemble {
         Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
     }
 
-    fn start_once(count: usize) -> Result<Self, StartError> {
-        let mut setup = Setup::new();
+    fn start_once(count: usize, mut setup: Setup) -> Result<Self, StartError> {
         for number in 1..=count {
             let (peers, votes) = (free_port()?, free_port()?);
             setup = setup.with_line(format!("server.{number}=127.0.0.1:{peers}:{votes}"));
