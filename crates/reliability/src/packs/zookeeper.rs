@@ -51,7 +51,7 @@ impl Pack for Three {
             rest(dice.between(lease / 2, lease * 2));
             self.0.members()[member].resume()?;
         }
-        self.0.members().iter().try_for_each(|member| member.await_serving())
+        self.0.members().iter().try_for_each(ZooKeeper::await_serving)
     }
 
     /// The leader lists every ephemeral node. Those of the killed go with their sessions.
