@@ -4,7 +4,10 @@
 
 use std::{io, time::Duration};
 
-use leasehold_testkit::servers::{StartError, zookeeper::Ensemble};
+use leasehold_testkit::servers::{
+    StartError,
+    zookeeper::{Ensemble, ZooKeeper},
+};
 
 use super::Pack;
 use crate::{clock::rest, dice::Dice};
