@@ -25,6 +25,7 @@ struct Need {
 
 const NEEDS: &[Need] = &[
     Need { program: "redis-server", package: "redis-server", why: "real Redis servers for the tests" },
+    Need { program: "etcd", package: "etcd-server", why: "real etcd servers for the tests" },
     Need { program: "java", package: "default-jdk-headless", why: "the real Redisson beside us" },
     Need { program: "mvn", package: "maven", why: "to build the program that drives Redisson" },
     Need {

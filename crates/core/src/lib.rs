@@ -27,8 +27,8 @@ pub use crate::{
     id::{ClaimId, ClientId},
     key::{Key, MAX_NAME},
     primitives::{
-        Election, Guard, Latch, Leader, Leaders, Leadership, Lock, LockSet, Outcome, Owner, RateLimiter,
-        RwLock, Semaphore, SetGuard, Ticket,
+        Election, Guard, Latch, Leader, Leaders, Leadership, Lock, LockSet, Outcome, Owner, Proof,
+        RateLimiter, RwLock, Semaphore, SetGuard, Ticket,
     },
     span::Span,
     who::Who,

@@ -25,12 +25,14 @@ pub struct Settings {
 /// | `redis+replicas://HOST,HOST` | whichever of these is the primary |
 /// | `redis+cluster://HOST,HOST` | the cluster that these are part of |
 /// | `redlock+redis://HOST,HOST,HOST,HOST,HOST` | most of these, which know nothing of each other |
+/// | `etcd://HOST,HOST,HOST`, `etcds://HOST` | etcd, by its members (feature `etcd`) |
 /// | `zookeeper://USER:PASSWORD@HOST,HOST,HOST/CHROOT` | the ensemble that these are part of (feature `zookeeper`) |
 ///
 /// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
 /// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`,
 /// `replica_timeout`, `sentinel_username` and `sentinel_password`, ZooKeeper `session_timeout`, `command_timeout` and
-/// `connect_timeout`.
+/// `connect_timeout`,
+/// etcd `username`, `command_timeout`, `connect_timeout` and `tls_ca`.
 ///
 /// # Errors
 /// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
@@ -72,10 +74,11 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
         "sqlite" => open_sqlite(url).await,
         scheme if scheme == "redis+unix" || is_redis(scheme) => open_redis(url).await,
         "redlock+redis" | "redlock+rediss" => open_redlock(url).await,
+        "etcd" | "etcds" => open_etcd(url).await,
         "zookeeper" => open_zookeeper(url).await,
         other => Err(config(format!(
             "no store is called {other:?}; there are memory:, sqlite:PATH, redis://HOST, redis+sentinel://, \
-             redis+replicas://, redis+cluster://, redlock+redis:// and zookeeper://HOST"
+             redis+replicas://, redis+cluster://, redlock+redis://, zookeeper://HOST and etcd://HOST"
         ))),
     }
 }
@@ -123,6 +126,18 @@ async fn open_zookeeper(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("ZooKeeper", "zookeeper"))
 }
 
+#[cfg(feature = "etcd")]
+async fn open_etcd(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let etcd = leasehold_etcd::EtcdConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_etcd::Etcd::open(etcd).await?))
+}
+
+#[cfg(not(feature = "etcd"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_etcd(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("etcd", "etcd"))
+}
+
 #[cfg(not(feature = "sqlite"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
@@ -141,7 +156,7 @@ async fn open_redlock(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("Redis", "redis"))
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "redis", feature = "zookeeper")))]
+#[cfg(not(all(feature = "sqlite", feature = "redis", feature = "zookeeper", feature = "etcd")))]
 fn left_out(store: &str, feature: &str) -> leasehold_core::Error {
     use leasehold_core::{Error, ErrorKind, Operation};
     let message = format!("this build has no {store}; build it with the feature `{feature}`");

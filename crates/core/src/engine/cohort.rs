@@ -191,13 +191,13 @@ mod tests {
         let (gone, handed) = Candidate::of(&hold.spec, true).unwrap();
         drop(handed);
         let _gone = engine.gate.join_as(&key, Busy::default(), now, Some(gone));
-        let next = tokio::task::JoinSet::from_iter([async move { lock.acquire().await.unwrap() }]);
+        let mut next = tokio::task::JoinSet::from_iter([async move { lock.acquire().await.unwrap() }]);
         while engine.gate.line(&key).is_none_or(|busy| busy.waiters < 3) {
             tokio::task::yield_now().await;
         }
         let (id, fence) = (first.id(), first.fence());
         first.release().await.unwrap();
-        let next = next.join_all().await.pop().unwrap();
+        let next = next.join_next().await.unwrap().unwrap();
         assert_eq!((next.id(), next.fence()), (id, fence + 1));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::Proof;
 use crate::{
     backend::{Guarantee, Loss, Mode},
     engine::{
@@ -53,6 +54,13 @@ impl Guard {
     /// share it.
     pub fn id(&self) -> ClaimId {
         self.hold.spec.id
+    }
+
+    /// This acquisition as its store knows it, for what only that store can do: see the store's own crate.
+    pub fn proof(&self) -> Proof {
+        let spec = &self.hold.spec;
+        let store = self.hold.engine.backend.info().clone();
+        Proof { store, key: spec.key.clone(), id: spec.id, mode: spec.mode, fence: self.fence }
     }
 
     /// How strong a lock on this store is.

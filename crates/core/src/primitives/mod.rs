@@ -6,6 +6,7 @@ mod latch;
 mod lock;
 mod options;
 mod owner;
+mod proof;
 mod rate_limiter;
 mod rwlock;
 mod semaphore;
@@ -19,6 +20,7 @@ pub use self::{
     latch::Latch,
     lock::{Lock, Outcome},
     owner::Owner,
+    proof::Proof,
     rate_limiter::RateLimiter,
     rwlock::RwLock,
     semaphore::Semaphore,

@@ -37,13 +37,13 @@ const DEPTH: usize = 3;
 
 /// Tries a race in many orders, or in the one that is to be played again.
 fn explore(name: &str, race: fn()) {
-    let tried = catch_unwind(AssertUnwindSafe(|| match std::env::var("LEASEHOLD_ORDER") {
-        Ok(order) => shuttle::replay(race, &order),
-        Err(_) => {
-            let (seed, orders) = (number("LEASEHOLD_SEED", 1), number("LEASEHOLD_ORDERS", ORDERS) as usize);
-            Runner::new(RandomScheduler::new_from_seed(seed, orders), Config::new()).run(race);
-            Runner::new(PctScheduler::new_from_seed(seed, DEPTH, orders), Config::new()).run(race);
+    let tried = catch_unwind(AssertUnwindSafe(|| {
+        if let Ok(order) = std::env::var("LEASEHOLD_ORDER") {
+            return shuttle::replay(race, &order);
         }
+        let (seed, orders) = (number("LEASEHOLD_SEED", 1), number("LEASEHOLD_ORDERS", ORDERS) as usize);
+        Runner::new(RandomScheduler::new_from_seed(seed, orders), Config::new()).run(race);
+        Runner::new(PctScheduler::new_from_seed(seed, DEPTH, orders), Config::new()).run(race);
     }));
     if let Err(panic) = tried {
         eprintln!(

@@ -11,7 +11,6 @@ mod redis_single;
 mod redis_wire;
 mod redlock;
 mod sqlite;
-mod zookeeper;
 
 use std::{io, time::Duration};
 
@@ -258,13 +257,6 @@ pub const STORES: &[Store] = &[
         promise: Promise::Hint,
         crew: LONG_HOLDS,
         start: redlock::start_empty,
-    },
-    Store {
-        name: "zookeeper",
-        title: "ZooKeeper, three servers",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING,
-        start: zookeeper::start,
     },
     Store {
         name: "naive",

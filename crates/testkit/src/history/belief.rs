@@ -73,9 +73,11 @@ impl<'a> Reader<'a> {
     fn begin(&mut self, event: &Event, claimant: Claimant<'a>, fence: u64, deadline: u64) {
         let Some((mode, asked)) = self.asked.remove(&(event.process, event.operation)) else { return };
         let (process, name, owner) = (event.process, event.name.clone(), event.owner);
-        let (from, until) = (event.at, deadline);
-        let belief = Belief { process, name, owner, mode, fence, asked, from, until };
         let open = self.open.entry(claimant).or_default();
+        // Who enters again has it since before it asked; it may be told so late that the deadline has passed.
+        let again = open.iter().any(|outer| outer.fence == fence && asked < outer.until);
+        let (from, until) = (if again { asked } else { event.at }, deadline);
+        let belief = Belief { process, name, owner, mode, fence, asked, from, until };
         // Who enters again what it neither released nor lost has it until the same deadline, also if nobody noted the
         // renewals that came while it asked.
         for outer in open.iter_mut().filter(|outer| outer.fence == fence) {
@@ -179,11 +181,26 @@ mod tests {
     fn who_enters_again_has_believed_all_the_while_unless_it_lost_the_lock_between() {
         let mut history = with_deadline(held(1, Mode::Exclusive, 5, [10, 20, 90])[..2].to_vec(), 40);
         let mut again = with_deadline(held(1, Mode::Exclusive, 5, [30, 60, 70])[..2].to_vec(), 80);
-        again.iter_mut().for_each(|event| event.operation += 100);
+        for event in &mut again {
+            event.operation += 100;
+        }
         history.extend(again);
         assert_eq!(beliefs(&history)[0].until, 80);
         history.push(noticed(50, 1, Act::Lost));
         assert_eq!(beliefs(&history)[0].until, 40);
+    }
+
+    #[test]
+    fn who_is_told_of_an_entry_after_its_deadline_has_entered_all_the_same() {
+        let mut history = with_deadline(held(1, Mode::Exclusive, 5, [10, 20, 90])[..2].to_vec(), 40);
+        let mut again = with_deadline(held(1, Mode::Exclusive, 5, [30, 60, 70])[..2].to_vec(), 50);
+        for event in &mut again {
+            event.operation += 100;
+        }
+        history.extend(again);
+        let believed = beliefs(&history);
+        assert_eq!([believed[1].from, believed[1].until], [30, 50]);
+        assert!(crate::history::fence_faults(&believed, &history).is_empty());
     }
 
     #[test]

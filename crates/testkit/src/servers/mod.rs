@@ -11,6 +11,7 @@
 //! To add a server: describe its program and arguments as a [`Recipe`], and how to tell that it answers. See
 //! [`redis`] for the shape.
 
+pub mod etcd;
 mod missing;
 mod nursery;
 mod process;
