@@ -51,7 +51,8 @@ pub(crate) struct Hold {
     limit: Option<Instant>,
     /// Until when we may believe, in nanoseconds of the boot clock. Only grows.
     deadline: AtomicU64,
-    /// The lease as last granted, no longer than was asked for: a store may give less, and renewals keep to what it gives.
+    /// The longest lease that was granted, no longer than was asked for: a store may give less, and renewals keep to what it
+    /// gives. Those that `max_hold` cuts short do not count, or renewals would come ever faster towards its end.
     lease: AtomicU64,
     doubt: AtomicBool,
     loss: OnceLock<Loss>,
@@ -249,7 +250,7 @@ impl Hold {
     fn believe(&self, sent: Instant, granted: Duration) {
         let sent = if planted(Bug::DeadlineAtReply) { self.engine.clock.now() } else { sent };
         let lease = granted.min(self.spec.ttl).as_nanos().try_into().unwrap_or(u64::MAX);
-        self.lease.store(lease, Ordering::SeqCst);
+        self.lease.fetch_max(lease, Ordering::SeqCst);
         let deadline = sent.believing(granted);
         let deadline = self.limit.map_or(deadline, |limit| deadline.min(limit));
         self.deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);

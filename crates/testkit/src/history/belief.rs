@@ -74,9 +74,10 @@ impl<'a> Reader<'a> {
         let Some((mode, asked)) = self.asked.remove(&(event.process, event.operation)) else { return };
         let (process, name, owner) = (event.process, event.name.clone(), event.owner);
         let open = self.open.entry(claimant).or_default();
-        // Who enters again has it since before it asked; it may be told so late that the deadline has passed.
-        let again = open.iter().any(|outer| outer.fence == fence && asked < outer.until);
-        let (from, until) = (if again { asked } else { event.at }, deadline);
+        // Who enters again has it since it asked, or since the first entry; it may be told so late that the deadline has
+        // passed.
+        let outer = open.iter().find(|outer| outer.fence == fence && asked < outer.until);
+        let (from, until) = (outer.map_or(event.at, |outer| asked.max(outer.from)), deadline);
         let belief = Belief { process, name, owner, mode, fence, asked, from, until };
         // Who enters again what it neither released nor lost has it until the same deadline, also if nobody noted the
         // renewals that came while it asked.
