@@ -131,6 +131,7 @@ pub(crate) async fn inspect(
     parent: &str,
     name: &str,
 ) -> Result<Option<LockState>, Fault> {
+    session.catch_up(parent).await?;
     let line = Line::of(session.children(parent).await?);
     forget_old_marks(session, parent, &line).await?;
     let Some(kind) = line.kind() else { return Ok(None) };
@@ -184,6 +185,7 @@ pub(crate) async fn list(
     root: &str,
     (prefix, cursor, limit): (&str, Option<&str>, usize),
 ) -> Result<LockPage, Fault> {
+    session.catch_up(root).await?;
     let children = session.children(root).await?;
     let mut names: Vec<String> = children
         .iter()

@@ -60,6 +60,7 @@ async fn lives(session: &Session, found: &Found) -> Result<bool, Fault> {
 }
 
 pub(crate) async fn read(session: &Session, root: &str, name: &str) -> Result<Option<Cell>, Fault> {
+    session.catch_up(&path(root, name)).await?;
     match find(session, root, name).await? {
         Some(found) if lives(session, &found).await? => Ok(Some(found.cell)),
         _ => Ok(None),

@@ -150,6 +150,11 @@ impl Session {
         or_none(self.answered(self.client.list_children(path)).await)
     }
 
+    /// Lets this session's server catch up with the leader, so that what is read next is no older than this call.
+    pub(crate) async fn catch_up(&self, path: &str) -> Result<(), Fault> {
+        self.answered(self.client.sync(path)).await
+    }
+
     /// Deletes a node; says whether it was there.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool, Fault> {
         match self.answered(self.client.delete(path, None)).await {

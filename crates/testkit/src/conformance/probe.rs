@@ -14,7 +14,7 @@ use std::{
 };
 
 use leasehold_core::{
-    ClaimId, Client, ClientId, Error, Guard, Key, Lock, Outcome, Result, Who,
+    ClaimId, Client, Error, Guard, Key, Lock, Outcome, Result, Who,
     backend::{Attempt, Backend, Busy, ClaimSpec, Life, LockState, Mode, Shape},
     time::Instant,
 };
@@ -164,7 +164,7 @@ pub(super) fn spec(name: &str, mode: Mode, ttl: Duration) -> Arc<ClaimSpec> {
     static SERIAL: AtomicU64 = AtomicU64::new(1);
     let who = Who::here().with_program("ghost");
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let id = format!("{}:{serial}", ClientId::random()).parse().unwrap();
+    let id = format!("{}:{serial}", who.client).parse().unwrap();
     let key = Key::new("", name).unwrap();
     let (fair, life, who, label) = (false, Life::Session, Arc::new(who), None);
     Arc::new(ClaimSpec { id, key, mode, shape: Shape::Lock, ttl, fair, life, who, label, fences: 1 })
