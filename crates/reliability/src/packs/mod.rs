@@ -98,7 +98,7 @@ impl Crew {
     /// As it works where operations are counted: more tasks on more names, so that somebody can always go on.
     #[must_use]
     pub fn in_the_long_run(self) -> Self {
-        Self { tasks: self.tasks.max(12), names: self.names.max(12), ..self }
+        Self { tasks: self.tasks.max(48), names: self.names.max(48), ..self }
     }
 }
 
