@@ -67,7 +67,9 @@ impl Pack for Slots {
     }
 
     fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {
-        let left = self.primaries().map(|node| redis_single::leftovers(&self.servers.nodes()[node], killed));
+        let left = self
+            .primaries()
+            .map(|node| redis_single::leftovers_after_failovers(&self.servers.nodes()[node], killed));
         Ok(left.collect::<io::Result<Vec<_>>>()?.concat())
     }
 }

@@ -90,7 +90,7 @@ impl Pack for Tended {
     }
 
     fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {
-        redis_single::leftovers(self.0.primary(), killed)
+        redis_single::leftovers_after_failovers(self.0.primary(), killed)
     }
 }
 

@@ -87,6 +87,6 @@ impl Pack for Watched {
     }
 
     fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {
-        redis_single::leftovers(&self.servers.members()[self.servers.primary()?], killed)
+        redis_single::leftovers_after_failovers(&self.servers.members()[self.servers.primary()?], killed)
     }
 }

@@ -117,6 +117,20 @@ pub(super) fn leftovers(redis: &Redis, killed: &[String]) -> io::Result<Vec<Stri
     Ok(left)
 }
 
+/// The same where a failover may lose the last writes. That somebody left a line may be among them: it stands there until
+/// its place is over, and the next who comes passes it over.
+pub(super) fn leftovers_after_failovers(redis: &Redis, killed: &[String]) -> io::Result<Vec<String>> {
+    let keys = redis.demand(&["KEYS", "leasehold_line:*"])?;
+    let now = redis.demand(&["TIME"])?;
+    let now = now.parts().first().and_then(Reply::text).unwrap_or_default();
+    let mut gone = killed.to_vec();
+    for places in keys.parts().iter().filter_map(Reply::text) {
+        let over = redis.demand(&["ZRANGEBYSCORE", places, "0", &format!("{now}000")])?;
+        gone.extend(over.parts().iter().filter_map(Reply::text).map(str::to_owned));
+    }
+    leftovers(redis, &gone)
+}
+
 /// A semaphore of ours with all its permits: what is there is what there are.
 fn is_full_semaphore(redis: &Redis, key: &str) -> io::Result<bool> {
     if key.contains('{') {
@@ -126,8 +140,8 @@ fn is_full_semaphore(redis: &Redis, key: &str) -> io::Result<bool> {
     Ok(of != Reply::Nil && redis.ask(&["GET", key])? == of)
 }
 
-/// A line in which only the killed stand.
-fn is_line_of(redis: &Redis, key: &str, killed: &[String]) -> io::Result<bool> {
+/// A line in which only those stand that are gone.
+fn is_line_of(redis: &Redis, key: &str, gone: &[String]) -> io::Result<bool> {
     let waiters = if key.starts_with("redisson_lock_queue:") {
         redis.demand(&["LRANGE", key, "0", "-1"])?
     } else if key.starts_with("redisson_lock_timeout:") {
@@ -135,6 +149,6 @@ fn is_line_of(redis: &Redis, key: &str, killed: &[String]) -> io::Result<bool> {
     } else {
         return Ok(false);
     };
-    let is_killed = |waiter: &str| killed.iter().any(|client| waiter.contains(client));
-    Ok(waiters.parts().iter().filter_map(Reply::text).all(is_killed))
+    let is_gone = |waiter: &str| gone.iter().any(|client| waiter.contains(client));
+    Ok(waiters.parts().iter().filter_map(Reply::text).all(is_gone))
 }
