@@ -123,7 +123,7 @@ impl Options {
         let asked = [0, 1].map(|stream| self.calm.get(stream).or(self.calm.first()));
         let asked = asked.map(|calm| calm.copied().map(Duration::from_millis));
         Manner {
-            lease: Duration::from_millis(self.lease()),
+            lease: Duration::from_millis(self.lease().max(store.crew.shortest)),
             work: Duration::from_millis(self.work.unwrap_or(work)),
             tasks: self.tasks.unwrap_or(crew.tasks),
             names: self.names.unwrap_or(crew.names),

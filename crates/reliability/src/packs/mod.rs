@@ -1,5 +1,6 @@
 //! One file per store and topology: how to start it, what can befall it, and what its locks are worth.
 
+mod etcd;
 mod memory;
 mod redis_clock;
 mod redis_cluster;
@@ -11,6 +12,7 @@ mod redis_single;
 mod redis_wire;
 mod redlock;
 mod sqlite;
+mod zookeeper;
 
 use std::{io, time::Duration};
 
@@ -92,6 +94,8 @@ pub struct Crew {
     /// How many times as long as others the store takes to heal: so much longer is the calm between its faults,
     /// where operations are counted.
     pub heals: u32,
+    /// The shortest lease that the store grants, in milliseconds.
+    pub shortest: u64,
 }
 
 impl Crew {
@@ -135,6 +139,7 @@ const EVERYTHING: Crew = Crew {
     kinds: &Kind::ALL,
     hazards: &[Hazard::Kill, Hazard::Pause],
     heals: 1,
+    shortest: 0,
 };
 
 /// Eight processes that only take one lock at a time.
@@ -257,6 +262,27 @@ pub const STORES: &[Store] = &[
         promise: Promise::Hint,
         crew: LONG_HOLDS,
         start: redlock::start_empty,
+    },
+    Store {
+        name: "etcd",
+        title: "etcd, three members",
+        promise: Promise::Exclusive,
+        crew: Crew { heals: 4, shortest: 2000, ..EVERYTHING },
+        start: etcd::start,
+    },
+    Store {
+        name: "etcd-stopped",
+        title: "etcd, three members, its leader stopped and going on",
+        promise: Promise::Hint,
+        crew: Crew { shortest: 2000, ..EVERYTHING },
+        start: etcd::start_stopping,
+    },
+    Store {
+        name: "zookeeper",
+        title: "ZooKeeper, three servers",
+        promise: Promise::Exclusive,
+        crew: Crew { heals: 4, ..EVERYTHING },
+        start: zookeeper::start,
     },
     Store {
         name: "naive",
