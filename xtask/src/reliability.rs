@@ -1,6 +1,7 @@
 //! Leasehold under faults: builds what it takes, runs it, and has the page written.
 //!
-//! With `--store` or `--short` nothing is written: a page has all rows of one long run, or is not one.
+//! With `--store` or `--short` nothing is written unless `--write docs/reliability.md` asks for it: a look at one store is not
+//! its row.
 
 use std::process::Command;
 

@@ -1,9 +1,12 @@
 //! The reports as a page: Markdown, written by machine.
+//!
+//! A run of some stores takes the place of their rows on the page that is there, and leaves the others: every table names
+//! the store first, and "What was done" says when and of which commit each row is.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::{
-    packs::{Promise, Store},
+    packs::{Promise, STORES, Store},
     report::{Report, percentile},
 };
 
@@ -18,8 +21,6 @@ pub struct Heading {
     pub machine: String,
     /// How to repeat it.
     pub command: String,
-    /// The lease of every lock, in milliseconds.
-    pub lease: u64,
     /// Rows that are not there, with the reason.
     pub missing: Vec<String>,
 }
@@ -50,27 +51,68 @@ clocks are sane, S2 also through the loss of any single node, S3 fences grow thr
 That the checks find mistakes that are known is shown by planting them: `docs/reliability-planted.md`.
 ";
 
-/// The whole page.
-pub fn page(heading: &Heading, rows: &[(&Store, Report)]) -> String {
+/// The whole page. What the page `before` says of stores that did not run now, stays.
+pub fn page(heading: &Heading, rows: &[(&Store, Report)], before: &str) -> String {
     let mut page = INTRODUCTION.to_owned();
-    let Heading { date, commit, machine, command, lease, missing } = heading;
-    let _ = writeln!(
-        page,
-        "\n{date}, commit {commit}, {machine}; leases of {lease} ms.\nRepeat it with `{command}`.\n"
-    );
+    let Heading { machine, command, missing, .. } = heading;
+    let _ = writeln!(page, "\nThe last run was on {machine}. Repeat it with `{command}`.\n");
     for row in missing {
         let _ = writeln!(page, "- Not shown: {row}");
     }
-    page.push_str(&violations(rows));
-    page.push_str(&claims(rows));
-    page.push_str(&operations(rows));
-    page.push_str(&outages(rows));
-    page.push_str(&faults(rows));
+    let sections = [violations(rows), claims(rows), operations(heading, rows), outages(rows), errors(rows)];
+    for section in sections {
+        page.push_str(&section.among(before));
+    }
     page
 }
 
-fn violations(rows: &[(&Store, Report)]) -> String {
-    let head = [
+/// One table with its title and what is to be said before it.
+struct Section {
+    title: &'static str,
+    preface: &'static str,
+    head: &'static [&'static str],
+    /// The stores it is about.
+    stores: Vec<&'static str>,
+    lines: Vec<Vec<String>>,
+}
+
+impl Section {
+    fn new(
+        title: &'static str,
+        head: &'static [&'static str],
+        rows: &[(&Store, Report)],
+        lines: impl Iterator<Item = Vec<String>>,
+    ) -> Self {
+        let stores = rows.iter().map(|(store, _)| store.title).collect();
+        Self { title, preface: "", head, stores, lines: lines.collect() }
+    }
+
+    /// As Markdown, with the lines of other stores from the page before, in the order of all stores.
+    fn among(&self, before: &str) -> String {
+        let written = |cells: &[String]| format!("| {} |", cells.join(" | "));
+        let heading = format!("## {}", self.title);
+        let old = before.lines().skip_while(|line| *line != heading).skip(1);
+        let old = old.take_while(|line| !line.starts_with("## "));
+        let head: Vec<String> = self.head.iter().map(|&cell| cell.to_owned()).collect();
+        let old: Vec<String> = old.filter(|line| line.starts_with("| ")).map(str::to_owned).collect();
+        // A page with other columns has nothing to give.
+        let old = if old.first() == Some(&written(&head)) { &old[..] } else { &[] };
+        let new: Vec<String> = self.lines.iter().map(|cells| written(cells)).collect();
+        let mut text =
+            format!("\n{heading}\n\n{}{}\n|{}\n", self.preface, written(&head), " --- |".repeat(head.len()));
+        for store in STORES {
+            let source = if self.stores.contains(&store.title) { &new[..] } else { old };
+            let start = format!("| {} |", store.title);
+            for line in source.iter().filter(|line| line.starts_with(&start)) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        text
+    }
+}
+
+fn violations(rows: &[(&Store, Report)]) -> Section {
+    const HEAD: &[&str] = &[
         "store",
         "row must be",
         "claim",
@@ -109,12 +151,12 @@ fn violations(rows: &[(&Store, Report)]) -> String {
             verdict(store, report),
         ]
     };
-    format!("\n## What was found\n\n{}\n", table(&head, rows.iter().map(row)))
+    Section::new("What was found", HEAD, rows, rows.iter().map(row))
 }
 
 /// What the library says of each store, beside what was seen of it.
-fn claims(rows: &[(&Store, Report)]) -> String {
-    let head = ["store", "claim", "a lock may be granted twice if", "seen here"];
+fn claims(rows: &[(&Store, Report)]) -> Section {
+    const HEAD: &[&str] = &["store", "claim", "a lock may be granted twice if", "seen here"];
     let ours = rows.iter().filter(|(store, _)| is_ours(store));
     let row = |(store, report): &(&Store, Report)| {
         let unless = report.claim.map(|claim| claim.unless.to_owned());
@@ -125,7 +167,7 @@ fn claims(rows: &[(&Store, Report)]) -> String {
         };
         vec![store.title.to_owned(), level(store, report), unless.unwrap_or_default(), seen]
     };
-    format!("## What is claimed\n\n{}\n", table(&head, ours.map(row)))
+    Section::new("What is claimed", HEAD, rows, ours.map(row))
 }
 
 /// Whether it is our lock that is shown, which has fences.
@@ -139,9 +181,11 @@ fn level(store: &Store, report: &Report) -> String {
     claim.map_or_else(|| "none".to_owned(), |claim| claim.level.to_string())
 }
 
-fn operations(rows: &[(&Store, Report)]) -> String {
-    let head = [
+fn operations(heading: &Heading, rows: &[(&Store, Report)]) -> Section {
+    const HEAD: &[&str] = &[
         "store",
+        "date",
+        "commit",
         "seconds under faults",
         "operations",
         "done",
@@ -164,6 +208,8 @@ fn operations(rows: &[(&Store, Report)]) -> String {
         let first = report.seeds.first().map(ToString::to_string);
         vec![
             store.title.to_owned(),
+            heading.date.clone(),
+            heading.commit.clone(),
             report.seconds.to_string(),
             report.operations().to_string(),
             report.done.to_string(),
@@ -180,7 +226,7 @@ fn operations(rows: &[(&Store, Report)]) -> String {
             first.unwrap_or_default(),
         ]
     };
-    format!("## What was done\n\n{}\n", table(&head, rows.iter().map(row)))
+    Section::new("What was done", HEAD, rows, rows.iter().map(row))
 }
 
 /// The search goes by fences, so it says nothing of locks without.
@@ -192,8 +238,8 @@ fn orders(store: &Store, report: &Report) -> String {
 }
 
 /// Unavailability and recovery per kind of fault.
-fn outages(rows: &[(&Store, Report)]) -> String {
-    let head = [
+fn outages(rows: &[(&Store, Report)]) -> Section {
+    const HEAD: &[&str] = &[
         "store",
         "fault",
         "times",
@@ -218,23 +264,23 @@ fn outages(rows: &[(&Store, Report)]) -> String {
             line
         })
     });
-    format!(
-        "## Faults by kind, and how long locks could not be had\n\nPer fault, the slowest name counts; faults overlap, and an outage counts \
-         for each that it touches. Recovery of a killed worker's locks counts from its death.\n\n{}\n",
-        table(&head, lines)
-    )
+    Section {
+        preface: "Per fault, the slowest name counts; faults overlap, and an outage counts for each that it touches. \
+                  Recovery of a killed worker's locks counts from its death.\n\n",
+        ..Section::new("Faults by kind, and how long locks could not be had", HEAD, rows, lines)
+    }
 }
 
-/// What workers met, and what was found broken, in words.
-fn faults(rows: &[(&Store, Report)]) -> String {
-    let head = ["store", "error", "times"];
+/// What workers met.
+fn errors(rows: &[(&Store, Report)]) -> Section {
+    const HEAD: &[&str] = &["store", "error", "times"];
     let lines = rows.iter().flat_map(|(store, report)| {
         report
             .errors
             .iter()
             .map(|(error, count)| vec![store.title.to_owned(), error.clone(), count.to_string()])
     });
-    format!("## Errors that workers met\n\n{}", table(&head, lines))
+    Section::new("Errors that workers met", HEAD, rows, lines)
 }
 
 fn promise(promise: Promise) -> &'static str {
@@ -262,14 +308,6 @@ fn milliseconds(nanoseconds: u64) -> String {
     format!("{} ms", nanoseconds.div_ceil(1_000_000))
 }
 
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
-    let rule: Vec<String> = head.iter().map(|_| "---".to_owned()).collect();
-    let rows = rows.map(|row| line(&row)).collect::<String>();
-    format!("{}{}{rows}", line(&head), line(&rule))
-}
-
 /// Faults by kind, on one line.
 pub fn by_kind(counts: &BTreeMap<String, u64>) -> String {
     let kinds: Vec<String> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
@@ -288,18 +326,43 @@ mod tests {
             commit: "abc".to_owned(),
             machine: "here".to_owned(),
             command: "cargo xtask reliability".to_owned(),
-            lease: 2000,
             missing: vec!["a store: no server".to_owned()],
         };
         let bad = Report { grants: 5, overlaps: 3, ..Report::default() };
         let rows: Vec<(&Store, Report)> = STORES.iter().map(|store| (store, bad.clone())).collect();
-        let page = page(&heading, &rows);
-        assert!(page.contains("- Not shown: a store: no server"));
+        let first = page(&heading, &rows, "");
+        assert!(first.contains("- Not shown: a store: no server"));
         for store in STORES {
-            assert!(page.contains(store.title), "{}", store.title);
+            assert!(first.contains(store.title), "{}", store.title);
         }
         assert!(
-            page.contains("**3 overlaps**") && page.contains("broken, as said") && page.contains("caught")
+            first.contains("**3 overlaps**") && first.contains("broken, as said") && first.contains("caught")
         );
+        assert_eq!(page(&heading, &[], &first), first, "a run of nothing changes nothing");
+    }
+
+    #[test]
+    fn a_run_of_one_store_takes_the_place_of_its_rows_alone() {
+        let heading = |commit: &str| Heading {
+            date: "today".to_owned(),
+            commit: commit.to_owned(),
+            machine: "here".to_owned(),
+            command: "cargo xtask reliability".to_owned(),
+            missing: Vec::new(),
+        };
+        let outages = BTreeMap::from([("server paused".to_owned(), vec![[7, 7]])]);
+        let old = Report { grants: 5, overlaps: 3, outages, ..Report::default() };
+        let rows: Vec<(&Store, Report)> = STORES.iter().map(|store| (store, old.clone())).collect();
+        let before = page(&heading("old"), &rows, "");
+        let new = Report { grants: 9, ..Report::default() };
+        let after = page(&heading("new"), &[(&STORES[1], new)], &before);
+        let lines = |page: &str, store: usize| -> Vec<String> {
+            let start = format!("| {} |", STORES[store].title);
+            page.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect()
+        };
+        assert_eq!(lines(&after, 0), lines(&before, 0));
+        assert_eq!(lines(&after, 2), lines(&before, 2));
+        let [found, _, done] = &lines(&after, 1)[..] else { panic!("{after}") };
+        assert!(found.contains("| 9 | 0 |") && done.contains("| new |"), "{found} {done}");
     }
 }

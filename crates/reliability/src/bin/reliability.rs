@@ -84,12 +84,21 @@ fn main() -> ExitCode {
         }
     }
     if let Some(file) = &options.write
-        && let Err(error) = std::fs::write(file, table::page(&heading(&options, seed, missing), &rows))
+        && let Err(error) = write(file, &heading(&options, seed, missing), &rows)
     {
         say(&format!("cannot write {}: {error}", file.display()));
         fine = false;
     }
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Writes the page; rows of other stores stay as they are.
+fn write(file: &Path, heading: &Heading, rows: &[(&Store, Report)]) -> std::io::Result<()> {
+    let before = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        before => before.unwrap_or_default(),
+    };
+    std::fs::write(file, table::page(heading, rows, &before))
 }
 
 /// All stores, so many at a time as was asked for, in the order of the table.
@@ -205,7 +214,6 @@ fn heading(options: &Options, seed: u64, missing: Vec<String>) -> Heading {
         commit: options.commit.clone(),
         machine: format!("Linux {}, {cores} cores", read("/proc/sys/kernel/osrelease")),
         command: options.command(seed),
-        lease: options.lease(),
         missing,
     }
 }
