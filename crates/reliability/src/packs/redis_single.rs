@@ -100,6 +100,9 @@ pub(super) fn version(redis: &Redis) -> String {
 /// Longest that anything may stay behind: a name's last fence stays a day after its lease.
 const STAYS: i64 = 25 * 3600 * 1000;
 
+/// What Redis says of the life of a key that ended since it was listed.
+const GONE: i64 = -2;
+
 /// Every key that should not be there: locks, lines and holders, whatever has no end, and semaphores that lack permits.
 /// What is ours and ends by itself within a day (last fences, who clients were) is no leak.
 pub(super) fn leftovers(redis: &Redis, killed: &[String]) -> io::Result<Vec<String>> {
@@ -107,6 +110,9 @@ pub(super) fn leftovers(redis: &Redis, killed: &[String]) -> io::Result<Vec<Stri
     let mut left = Vec::new();
     for key in keys.parts().iter().filter_map(Reply::text) {
         let Reply::Integer(ttl) = redis.demand(&["PTTL", key])? else { continue };
+        if ttl == GONE {
+            continue;
+        }
         let ends = (1..=STAYS).contains(&ttl);
         let is_ours = key.starts_with("leasehold_") && !key.starts_with("leasehold_holds:");
         let is_known = is_ours || is_full_semaphore(redis, key)? || is_line_of(redis, key, killed)?;
