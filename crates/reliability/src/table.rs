@@ -25,6 +25,9 @@ pub struct Heading {
     pub missing: Vec<String>,
 }
 
+/// How a line about something that is not on the page begins.
+const MISSING: &str = "Not shown: ";
+
 const INTRODUCTION: &str = "\
 # Reliability
 
@@ -56,14 +59,29 @@ pub fn page(heading: &Heading, rows: &[(&Store, Report)], before: &str) -> Strin
     let mut page = INTRODUCTION.to_owned();
     let Heading { machine, command, missing, .. } = heading;
     let _ = writeln!(page, "\nThe last run was on {machine}. Repeat it with `{command}`.\n");
-    for row in missing {
-        let _ = writeln!(page, "- Not shown: {row}");
+    for row in missing.iter().filter_map(|row| row.lines().next()) {
+        let _ = writeln!(page, "- {MISSING}{row}");
+    }
+    for line in still_missing(before, rows) {
+        let _ = writeln!(page, "{line}");
     }
     let sections = [violations(rows), claims(rows), operations(heading, rows), outages(rows), errors(rows)];
     for section in sections {
         page.push_str(&section.among(before));
     }
     page
+}
+
+/// What the page before did not show of stores that did not run now.
+fn still_missing<'a>(before: &'a str, rows: &[(&Store, Report)]) -> impl Iterator<Item = &'a str> {
+    let others: Vec<&str> = STORES.iter().map(|store| store.title).collect();
+    let ran: Vec<&str> = rows.iter().map(|(store, _)| store.title).collect();
+    // The longest, because one title may begin with another.
+    let of = move |line: &str| {
+        let row = line.strip_prefix("- ")?.strip_prefix(MISSING)?;
+        others.iter().copied().filter(|title| row.starts_with(title)).max_by_key(|title| title.len())
+    };
+    before.lines().filter(move |line| of(line).is_some_and(|title| !ran.contains(&title)))
 }
 
 /// One table with its title and what is to be said before it.
@@ -326,19 +344,21 @@ mod tests {
             commit: "abc".to_owned(),
             machine: "here".to_owned(),
             command: "cargo xtask reliability".to_owned(),
-            missing: vec!["a store: no server".to_owned()],
+            missing: vec![format!("{}: no server\nits log", STORES[0].title)],
         };
         let bad = Report { grants: 5, overlaps: 3, ..Report::default() };
         let rows: Vec<(&Store, Report)> = STORES.iter().map(|store| (store, bad.clone())).collect();
         let first = page(&heading, &rows, "");
-        assert!(first.contains("- Not shown: a store: no server"));
+        assert!(first.contains(&format!("- Not shown: {}: no server\n", STORES[0].title)), "{first}");
         for store in STORES {
             assert!(first.contains(store.title), "{}", store.title);
         }
         assert!(
             first.contains("**3 overlaps**") && first.contains("broken, as said") && first.contains("caught")
         );
-        assert_eq!(page(&heading, &[], &first), first, "a run of nothing changes nothing");
+        let nothing = Heading { missing: Vec::new(), ..heading.clone() };
+        assert_eq!(page(&nothing, &[], &first), first, "a run of nothing changes nothing");
+        assert!(!page(&nothing, &rows[..1], &first).contains(MISSING), "it is shown now");
     }
 
     #[test]
