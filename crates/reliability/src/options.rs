@@ -139,6 +139,7 @@ impl Options {
     /// The command for the same run.
     pub fn command(&self, seed: u64) -> String {
         let mut words = vec!["cargo xtask reliability".to_owned()];
+        words.extend(self.store.as_ref().map(|store| format!("--store {store}")));
         let mut say = |option: &str, value: Option<u64>| {
             words.extend(value.map(|value| format!("--{option} {value}")));
         };
@@ -209,11 +210,11 @@ mod tests {
     #[test]
     fn the_command_of_a_run_asks_for_the_same_run() {
         for words in
-            ["--operations 1000", "--short", "--seconds 90 --calm 100", "--work 3 --names 2 --tasks 1"]
+            ["--operations 1000", "--short", "--seconds 90 --calm 100", "--work 3 --store etcd --tasks 1"]
         {
             let run = options(words);
             let again = asked(&run.command(5));
-            assert_eq!(again.seed, Some(5));
+            assert_eq!((again.seed, &again.store), (Some(5), &run.store));
             for store in STORES {
                 assert_eq!((again.manner(store), again.goal(store)), (run.manner(store), run.goal(store)));
             }
