@@ -8,7 +8,7 @@ use crate::{
 
 /// Crates that have features, and each feature by itself.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("leasehold", &["sqlite", "redis", "zookeeper", "etcd"]),
+    ("leasehold", &["sqlite", "redis", "zookeeper", "etcd", "mongodb", "memcached"]),
     ("leasehold-sql", &["sqlite"]),
     ("leasehold-redis", &["planted-bugs"]),
 ];

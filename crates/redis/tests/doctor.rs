@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
 use common::{Stage, eventually};
 use leasehold_core::{
     Client, ErrorKind,
@@ -14,7 +12,7 @@ use leasehold_core::{
 use leasehold_redis::{Redis, RedisConfig};
 use leasehold_testkit::{
     conformance::Fixture,
-    servers::{redis as servers, start_or_skip},
+    servers::{Shared, redis as servers, start_or_skip},
 };
 
 /// What is found about one topic.
@@ -305,18 +303,7 @@ fn grant(server: &servers::Redis, line: &str, user: &str) {
     assert_eq!(server.command(&words).unwrap(), "+OK", "{line}");
 }
 
-/// One server for all cases that run at the same time, on which our user has exactly what doctor says it needs.
-fn server_with_least_rights() -> Option<Arc<servers::Redis>> {
-    static SERVER: Mutex<Weak<servers::Redis>> = Mutex::new(Weak::new());
-    let mut known = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(server) = known.upgrade() {
-        return Some(server);
-    }
-    let server = Arc::new(start_or_skip(servers::Redis::start)?);
-    *known = Arc::downgrade(&server);
-    Some(server)
-}
-
+/// Our user has exactly what doctor says it needs.
 async fn least(server: &servers::Redis) {
     let store = Redis::open(RedisConfig::from_url(&server.url()).unwrap()).await.unwrap();
     let findings = store.diagnose("").await.unwrap();
@@ -327,7 +314,8 @@ async fn least(server: &servers::Redis) {
 
 // The whole suite, as a user with the least rights.
 leasehold_testkit::conformance!(with_least_rights, real, {
-    let server = server_with_least_rights().expect("redis-server is installed");
+    static SERVER: Shared<servers::Redis> = Shared::new();
+    let server = SERVER.get(servers::Redis::start);
     least(&server).await;
     let url = server.url();
     Fixture::backends(move || {

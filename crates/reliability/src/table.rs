@@ -58,8 +58,11 @@ That the checks find mistakes that are known is shown by planting them: `docs/re
 pub fn page(heading: &Heading, rows: &[(&Store, Report)], before: &str) -> String {
     let mut page = INTRODUCTION.to_owned();
     let Heading { machine, command, missing, .. } = heading;
-    let _ = writeln!(page, "\nThe last run was on {machine}. Repeat it with `{command}`; \
-         other rows with their `--store` and first seed.\n");
+    let _ = writeln!(
+        page,
+        "\nThe last run was on {machine}. Repeat it with `{command}`; \
+         other rows with their `--store` and first seed.\n"
+    );
     for row in missing.iter().filter_map(|row| row.lines().next()) {
         let _ = writeln!(page, "- {MISSING}{row}");
     }

@@ -33,6 +33,7 @@ mod info;
 mod limiter;
 mod memory;
 mod outcome;
+mod polling;
 mod presence;
 mod quorum;
 mod rate;
@@ -51,6 +52,7 @@ pub use self::{
     info::{Capabilities, Guarantee, Level, StoreInfo},
     memory::Memory,
     outcome::{Broken, Busy, Loss},
+    polling::Polling,
     presence::{Sign, Standing},
     quorum::{Quorum, QuorumOptions},
     rate::{Rate, RateAnswer, RateStep, Share},

@@ -1,24 +1,17 @@
 //! The cases that Redisson plays on a cluster of three primaries with a replica each.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
 use leasehold_core::Client;
 use leasehold_redis::{Redis, RedisConfig};
-use leasehold_testkit::servers::{redis::Cluster, start_or_skip};
+use leasehold_testkit::servers::{Shared, redis::Cluster};
 
 use crate::common::eventually;
 
 /// One cluster for the cases that run at the same time: each has names of its own.
-static CLUSTER: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+static CLUSTER: Shared<Cluster> = Shared::new();
 
 /// Plays on the cluster with two clients; afterwards nobody listens on any of its servers.
 async fn play(case: impl AsyncFnOnce(&Cluster, &Client, &Client)) {
-    let started = tokio::task::spawn_blocking(|| {
-        let mut known = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
-        let cluster = known.upgrade().or_else(|| start_or_skip(Cluster::start).map(Arc::new))?;
-        *known = Arc::downgrade(&cluster);
-        Some(cluster)
-    });
+    let started = tokio::task::spawn_blocking(|| CLUSTER.get_or_skip(Cluster::start));
     let Some(cluster) = started.await.unwrap() else { return };
     let (ours, theirs) = (client(&cluster, "").await, client(&cluster, "").await);
     case(&cluster, &ours, &theirs).await;

@@ -161,12 +161,5 @@ pub(super) fn outlives_boots(step: &Step) -> bool {
 
 /// What a step is part of, for errors.
 pub(super) fn operation(step: &Step) -> Operation {
-    match step {
-        Step::Attempt { .. } | Step::Raise { .. } => Operation::Acquire,
-        Step::Renew(_) => Operation::Renew,
-        Step::Recount { .. } => Operation::Reenter,
-        Step::Release { .. } => Operation::Release,
-        Step::Break { .. } => Operation::Break,
-        Step::Latch(_) => Operation::Latch,
-    }
+    step.operation()
 }

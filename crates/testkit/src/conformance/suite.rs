@@ -51,6 +51,9 @@ macro_rules! suite {
             (real) => {
                 $d crate::__conformance_cases!(Real;);
             };
+            (slow) => {
+                $d crate::__conformance_cases!(Slow;);
+            };
             ($d time:ident;) => {
                 $(mod $every {
                     $(#[test]
@@ -80,8 +83,8 @@ macro_rules! suite {
 
 /// Runs the conformance suite against a store: one test per case, in a module of the given name.
 ///
-/// The second word says whose time the store is on: `paused` for the test's, `real` for the machine's. The last part is
-/// an async expression that gives a [`Fixture`](crate::conformance::Fixture). See the
+/// The second word says whose time the store is on: `paused` for the test's, `real` for the machine's, `slow` for the
+/// machine's where every step takes long. The last part is an async expression that gives a [`Fixture`](crate::conformance::Fixture). See the
 /// [module](mod@crate::conformance) for an example.
 #[macro_export]
 macro_rules! conformance {

@@ -12,13 +12,17 @@
 //! [`redis`] for the shape.
 
 pub mod etcd;
+pub mod memcached;
 mod missing;
+pub mod mongodb;
 mod nursery;
 mod process;
 pub mod redis;
+mod shared;
 pub mod zookeeper;
 
 pub use self::{
     missing::{Missing, start_or_skip},
     process::{Recipe, Server, StartError, free_port},
+    shared::Shared,
 };

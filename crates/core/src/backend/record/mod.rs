@@ -161,6 +161,17 @@ impl Record {
             && self.spent.is_empty()
     }
 
+    /// When time alone will have emptied it: until then it must be kept, and a store that can lets it go after that,
+    /// raising its floor. `None` if only a step can end what is in it.
+    pub fn ends(&self) -> Option<Moment> {
+        let held = self.holders.iter().map(|held| held.expires);
+        let waited = self.waiters.iter().map(|waiting| waiting.expires);
+        let remembered = self.broken.iter().map(|mark| mark.until);
+        let spent = self.spent.iter().map(|spent| spent.until);
+        let latest = held.chain(waited).chain(remembered).chain(spent).max().unwrap_or_default();
+        self.latch.is_none().then_some(latest)
+    }
+
     /// The text a store keeps.
     pub fn encode(&self) -> String {
         // Neither map keys nor numbers in it can fail, so there is no error to pass on; an empty text would not decode.

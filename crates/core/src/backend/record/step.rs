@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Record, Surroundings, Waiting};
 use crate::{
     backend::{Attempt, BreakOutcome, Broken, ClaimSpec, Holds, LatchStep, Mode, Release, Renew, Renewal},
-    error::Result,
+    error::{Operation, Result},
     id::{ClaimId, ClientId},
 };
 
@@ -54,6 +54,20 @@ pub enum Step {
     },
     /// Change or read a latch.
     Latch(LatchStep),
+}
+
+impl Step {
+    /// What it is part of, for errors.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::Attempt { .. } | Self::Raise { .. } => Operation::Acquire,
+            Self::Renew(_) => Operation::Renew,
+            Self::Recount { .. } => Operation::Reenter,
+            Self::Release { .. } => Operation::Release,
+            Self::Break { .. } => Operation::Break,
+            Self::Latch(_) => Operation::Latch,
+        }
+    }
 }
 
 /// The answer to a step, of the sort that fits it.
