@@ -8,8 +8,8 @@ use crate::{
 
 /// Crates that have features, and each feature by itself.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("leasehold", &["sqlite", "redis", "zookeeper", "etcd", "mongodb", "memcached"]),
-    ("leasehold-sql", &["sqlite"]),
+    ("leasehold", &["sqlite", "postgres", "mysql", "redis", "zookeeper", "etcd", "mongodb", "memcached"]),
+    ("leasehold-sql", &["sqlite", "postgres", "mysql"]),
     ("leasehold-redis", &["planted-bugs"]),
 ];
 
@@ -50,7 +50,8 @@ fn core_is_alone() -> Outcome {
         .output();
     let tree = tree.map_err(|error| format!("cannot start cargo tree: {error}"))?;
     let tree = String::from_utf8_lossy(&tree.stdout).into_owned();
-    let clients = ["rusqlite", "redis", "tonic", "mongodb", "sqlx", "zookeeper-client"];
+    let clients =
+        ["rusqlite", "redis", "tonic", "mongodb", "tokio-postgres", "mysql_async", "zookeeper-client"];
     let found = tree.lines().filter_map(|line| line.split(' ').next()).find(|name| clients.contains(name));
     found.map_or(Ok(()), |name| Err(format!("leasehold-core depends on {name}")))
 }

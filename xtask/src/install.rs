@@ -27,6 +27,9 @@ const NEEDS: &[Need] = &[
     Need { program: "redis-server", package: "redis-server", why: "real Redis servers for the tests" },
     Need { program: "etcd", package: "etcd-server", why: "real etcd servers for the tests" },
     Need { program: "memcached", package: "memcached", why: "a real memcached for the tests" },
+    Need { program: "postgres", package: "postgresql", why: "a real PostgreSQL for the tests" },
+    Need { program: "pgbouncer", package: "pgbouncer", why: "a pooler before it" },
+    Need { program: "mariadbd", package: "mariadb-server-core", why: "a real MariaDB for the tests" },
     Need { program: "java", package: "default-jdk-headless", why: "the real Redisson beside us" },
     Need { program: "mvn", package: "maven", why: "to build the program that drives Redisson" },
     Need {
@@ -50,6 +53,9 @@ const NEEDS: &[Need] = &[
 
 /// Stops packages from starting their services while it exists.
 const NO_SERVICES: &str = "/usr/sbin/policy-rc.d";
+
+/// Stops PostgreSQL's package from making a database of its own while it exists.
+const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/leasehold.conf";
 
 /// Installs what is missing.
 pub(crate) fn all(allow_missing: bool) -> Outcome {
@@ -90,7 +96,8 @@ fn install(missing: &[&Need]) -> Outcome {
         return Err("this is neither Debian nor Ubuntu; install the above by hand, or pass --allow-missing"
             .to_owned());
     }
-    let _quiet = NoServices::begin()?;
+    let _quiet = Meanwhile::begin(NO_SERVICES, "#!/bin/sh\nexit 101\n")?;
+    let _empty = Meanwhile::begin(NO_CLUSTER, "create_main_cluster = false\n")?;
     steps::run("apt-get update", apt().args(["update", "--quiet"]))?;
     let packages = missing.iter().map(|need| need.package);
     steps::run("apt-get install", apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
@@ -102,7 +109,13 @@ fn is_there(program: &str) -> bool {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/bin")]);
-    folders.map(|folder| folder.join(program)).any(|file| file.is_file())
+    folders.chain(versions_of_postgres()).map(|folder| folder.join(program)).any(|file| file.is_file())
+}
+
+/// Debian keeps each version of PostgreSQL in a folder of its own, off the path.
+fn versions_of_postgres() -> impl Iterator<Item = PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin"))
 }
 
 fn is_root() -> bool {
@@ -118,30 +131,30 @@ fn apt() -> Command {
     command
 }
 
-/// Services stay stopped for as long as this lives; a policy that is there already is left as it is.
-struct NoServices {
-    ours: bool,
+/// A file that is there while packages are installed; one that is there already is left as it is.
+struct Meanwhile {
+    ours: Option<&'static str>,
 }
 
-impl NoServices {
-    fn begin() -> Result<Self, String> {
-        let policy = Path::new(NO_SERVICES);
-        // Without root the packages' own defaults hold: a policy file cannot be written.
-        if policy.exists() || !is_root() {
-            return Ok(Self { ours: false });
+impl Meanwhile {
+    fn begin(path: &'static str, text: &str) -> Result<Self, String> {
+        // Without root the packages' own defaults hold: such a file cannot be written.
+        if Path::new(path).exists() || !is_root() {
+            return Ok(Self { ours: None });
         }
-        let written = fs::write(policy, "#!/bin/sh\nexit 101\n")
-            .and_then(|()| fs::set_permissions(policy, fs::Permissions::from_mode(0o755)));
-        written.map(|()| Self { ours: true }).map_err(|error| format!("cannot write {NO_SERVICES}: {error}"))
+        let written = fs::create_dir_all(Path::new(path).parent().unwrap_or(Path::new("/")))
+            .and_then(|()| fs::write(path, text))
+            .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)));
+        written.map(|()| Self { ours: Some(path) }).map_err(|error| format!("cannot write {path}: {error}"))
     }
 }
 
-impl Drop for NoServices {
+impl Drop for Meanwhile {
     fn drop(&mut self) {
-        if self.ours
-            && let Err(error) = fs::remove_file(NO_SERVICES)
+        if let Some(path) = self.ours
+            && let Err(error) = fs::remove_file(path)
         {
-            steps::say(&format!("cannot remove {NO_SERVICES}: {error}; remove it by hand"));
+            steps::say(&format!("cannot remove {path}: {error}; remove it by hand"));
         }
     }
 }

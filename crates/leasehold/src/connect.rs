@@ -20,6 +20,8 @@ pub struct Settings {
 /// |---|---|
 /// | `memory:` | this process |
 /// | `sqlite:PATH` | a file on this machine, for many processes (feature `sqlite`) |
+/// | `postgres://HOST/DATABASE` | a PostgreSQL (feature `postgres`) |
+/// | `mysql://HOST/DATABASE`, `mariadb://HOST/DATABASE` | a MySQL or MariaDB (feature `mysql`) |
 /// | `redis://HOST`, `rediss://HOST`, `redis+unix:///SOCKET` | one Redis or Valkey (feature `redis`) |
 /// | `redis+sentinel://HOST,HOST,HOST/NAME` | the primary that these sentinels watch under this name |
 /// | `redis+replicas://HOST,HOST` | whichever of these is the primary |
@@ -33,7 +35,8 @@ pub struct Settings {
 /// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
 /// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`,
 /// `replica_timeout`, `sentinel_username` and `sentinel_password`, ZooKeeper `session_timeout`, `command_timeout` and
-/// `connect_timeout`, etcd `username`, `command_timeout`, `connect_timeout` and `tls_ca`, MongoDB `collection`,
+/// `connect_timeout`, etcd `username`, `command_timeout`, `connect_timeout` and `tls_ca`, PostgreSQL and MySQL
+/// `command_timeout`, `connect_timeout`, `connections`, `sslmode` and `tls_ca`, and PostgreSQL `listen`, MongoDB `collection`,
 /// `command_timeout` and all that its driver knows, memcached `command_timeout` and `connect_timeout`.
 ///
 /// # Errors
@@ -74,6 +77,8 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
             Ok(Client::builder(Memory::new()))
         }
         "sqlite" => open_sqlite(url).await,
+        "postgres" | "postgresql" => open_postgres(url).await,
+        "mysql" | "mariadb" => open_mysql(url).await,
         scheme if scheme == "redis+unix" || is_redis(scheme) => open_redis(url).await,
         "redlock+redis" | "redlock+rediss" => open_redlock(url).await,
         "etcd" | "etcds" => open_etcd(url).await,
@@ -81,9 +86,9 @@ async fn open(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
         "mongodb" | "mongodb+srv" => open_mongodb(url).await,
         "memcached" => open_memcached(url).await,
         other => Err(config(format!(
-            "no store is called {other:?}; there are memory:, sqlite:PATH, redis://HOST, redis+sentinel://, \
-             redis+replicas://, redis+cluster://, redlock+redis://, zookeeper://HOST, etcd://HOST, \
-             mongodb://HOST and memcached://HOST"
+            "no store is called {other:?}; there are memory:, sqlite:PATH, postgres://HOST/DATABASE, \
+             mysql://HOST/DATABASE, redis://HOST, redis+sentinel://, redis+replicas://, redis+cluster://, \
+             redlock+redis://, zookeeper://HOST, etcd://HOST, mongodb://HOST and memcached://HOST"
         ))),
     }
 }
@@ -106,6 +111,18 @@ async fn open_sqlite(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
         sqlite = sqlite.with_busy_timeout(busy_timeout);
     }
     Ok(Client::builder(leasehold_sql::Sqlite::open(sqlite).await?))
+}
+
+#[cfg(feature = "postgres")]
+async fn open_postgres(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let postgres = leasehold_sql::PostgresConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_sql::Postgres::open(postgres).await?))
+}
+
+#[cfg(feature = "mysql")]
+async fn open_mysql(url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    let mysql = leasehold_sql::MySqlConfig::from_url(url.whole)?;
+    Ok(Client::builder(leasehold_sql::MySql::open(mysql).await?))
 }
 
 #[cfg(feature = "redis")]
@@ -161,6 +178,18 @@ async fn open_sqlite(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
     Err(left_out("SQLite", "sqlite"))
 }
 
+#[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_postgres(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("PostgreSQL", "postgres"))
+}
+
+#[cfg(not(feature = "mysql"))]
+#[expect(clippy::unused_async, reason = "the same shape with and without the store")]
+async fn open_mysql(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
+    Err(left_out("MySQL", "mysql"))
+}
+
 #[cfg(not(feature = "redis"))]
 #[expect(clippy::unused_async, reason = "the same shape with and without the store")]
 async fn open_redis(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
@@ -187,6 +216,8 @@ async fn open_memcached(_url: &mut StoreUrl<'_>) -> Result<ClientBuilder> {
 
 #[cfg(not(all(
     feature = "sqlite",
+    feature = "postgres",
+    feature = "mysql",
     feature = "redis",
     feature = "zookeeper",
     feature = "etcd",

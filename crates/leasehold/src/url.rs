@@ -13,6 +13,8 @@ use leasehold_core::{Error, Operation, Result};
     not(all(
         feature = "sqlite",
         any(
+            feature = "postgres",
+            feature = "mysql",
             feature = "redis",
             feature = "zookeeper",
             feature = "etcd",

@@ -12,8 +12,10 @@ use std::{
 };
 
 use leasehold_core::{
-    ClaimId, ClientId, Key, Result, Who,
-    backend::{Attempt, Backend, Busy, Claim, ClaimSpec, Grant, Life, Mode, Recorded, Release, Shape},
+    ClaimId, ClientId, ErrorKind, Key, Result, Who,
+    backend::{
+        Attempt, Backend, Busy, Claim, ClaimSpec, Grant, Life, Mode, RecordStore, Recorded, Release, Shape,
+    },
 };
 use leasehold_sql::{Sqlite, SqliteConfig};
 use tempfile::TempDir;
@@ -84,7 +86,7 @@ pub(crate) fn spec(name: &str, ttl: Duration) -> ClaimSpec {
     }
 }
 
-pub(crate) fn claim(store: &Recorded<Sqlite>, name: &str) -> Box<dyn Claim> {
+pub(crate) fn claim<S: RecordStore>(store: &Recorded<S>, name: &str) -> Box<dyn Claim> {
     store.claim(Arc::new(spec(name, LONG)))
 }
 
@@ -117,4 +119,28 @@ pub(crate) async fn pass(store: &Recorded<Sqlite>, name: &str) -> u64 {
     let grant = win(&mut claim).await;
     assert_eq!(claim.release().await.unwrap(), Release::Released);
     grant.fence
+}
+
+/// Releases what may be there, until the server has answered that: as an engine does.
+pub(crate) async fn withdraw(claim: &mut Box<dyn Claim>) {
+    for _ in 0..100 {
+        match claim.release().await {
+            Ok(_) => return,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}"),
+        }
+    }
+    panic!("nobody answers");
+}
+
+/// Asks a server that has just gone until it is known to be: a request that was on its way may have taken effect or not,
+/// and says so.
+pub(crate) async fn gone<S: RecordStore>(store: &Recorded<S>) {
+    for number in 0..100 {
+        match claim(store, &format!("gone{number}")).attempt().await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => return,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}"),
+            Ok(_) => {}
+        }
+    }
+    panic!("it is still there");
 }

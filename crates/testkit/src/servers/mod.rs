@@ -12,10 +12,13 @@
 //! [`redis`] for the shape.
 
 pub mod etcd;
+mod humble;
 pub mod memcached;
 mod missing;
 pub mod mongodb;
+pub mod mysql;
 mod nursery;
+pub mod postgres;
 mod process;
 pub mod redis;
 mod shared;

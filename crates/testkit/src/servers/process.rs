@@ -79,6 +79,9 @@ pub struct Server {
     child: Child,
 }
 
+/// Makes a server's folder ready for a port; what comes of that are more arguments.
+pub(super) type Prepare<'a> = dyn Fn(u16, &Path) -> Result<Vec<String>, StartError> + 'a;
+
 /// Names and values in a server's environment, beside what it inherits.
 pub(super) type Variables = Vec<(String, OsString)>;
 
@@ -109,21 +112,23 @@ impl Server {
         variables: &Variables,
         more: impl Fn() -> io::Result<Vec<String>>,
     ) -> Result<Self, StartError> {
-        let mut last = None;
-        for _ in 0..PORTS {
-            match Self::start_on(recipe, &|_, _| more(), variables.clone(), free_port()?) {
-                Err(error @ StartError::Exited { .. }) => last = Some(error),
-                started => return started,
-            }
-        }
-        Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
+        try_ports(|port| Self::start_on(recipe, &|_, _| Ok(more()?), variables.clone(), port))
+    }
+
+    /// As [`start`](Self::start), in a folder that `prepare` has made ready for this port.
+    pub(super) fn start_prepared(
+        recipe: Recipe,
+        prepare: impl Fn(u16, &Path) -> Result<(), StartError>,
+    ) -> Result<Self, StartError> {
+        let prepare = |port, folder: &Path| prepare(port, folder).map(|()| Vec::new());
+        try_ports(|port| Self::start_on(recipe, &prepare, Vec::new(), port))
     }
 
     /// Starts a server on this port, whose folder is made ready first: for one that reads its settings from a file.
     /// What comes of that are more arguments.
     pub(super) fn start_on(
         recipe: Recipe,
-        prepare: &dyn Fn(u16, &Path) -> io::Result<Vec<String>>,
+        prepare: &Prepare<'_>,
         variables: Variables,
         port: u16,
     ) -> Result<Self, StartError> {
@@ -202,10 +207,7 @@ impl Server {
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
-        // Only ever the process itself: a child's id is positive and names no group.
-        let pid = i32::try_from(self.child.id()).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| io::Error::other("the server has no process id"))?;
-        Ok(kill_process(pid, signal)?)
+        signal_process(self.child.id(), signal)
     }
 
     #[expect(clippy::disallowed_methods, reason = "a server is started before there is a runtime to wait on")]
@@ -237,6 +239,25 @@ impl Drop for Server {
         // It may have crashed already; then there is nothing to kill, and waiting returns at once.
         drop(self.crash());
     }
+}
+
+/// Only ever one process: a child's id is positive and names no group.
+pub(super) fn signal_process(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("the server has no process id"))?;
+    Ok(kill_process(pid, signal)?)
+}
+
+/// Starts a server on one port after the other, for as long as it ends at once.
+fn try_ports(start: impl Fn(u16) -> Result<Server, StartError>) -> Result<Server, StartError> {
+    let mut last = None;
+    for _ in 0..PORTS {
+        match start(free_port()?) {
+            Err(error @ StartError::Exited { .. }) => last = Some(error),
+            started => return started,
+        }
+    }
+    Err(last.unwrap_or_else(|| StartError::System(io::Error::other("no port was tried"))))
 }
 
 fn run(

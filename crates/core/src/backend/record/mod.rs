@@ -152,6 +152,11 @@ impl Record {
         self.fence
     }
 
+    /// Whether this acquisition holds the name at this moment.
+    pub fn is_held(&self, id: ClaimId, now: Moment) -> bool {
+        self.holders.iter().any(|held| held.id == id && held.expires > now)
+    }
+
     /// Nothing is left but the fence: the store may remove the record, raising its floor.
     pub fn is_vacant(&self) -> bool {
         self.holders.is_empty()
@@ -201,6 +206,32 @@ impl Record {
         self.broken.retain(|mark| mark.until > now);
         self.spent.retain(|spent| spent.until > now);
         before != self.entries()
+    }
+
+    /// The same record, told from elsewhere: what was reckoned from fence zero and moment zero, reckoned from these.
+    ///
+    /// So a step may be sent before fence and time are known, to a server that knows both: it keeps what came of the
+    /// step from zero, and beside it where zero was.
+    #[must_use]
+    pub fn reckoned_from(mut self, fence: u64, start: Moment) -> Self {
+        let later = |moment: &mut Moment| moment.0 = moment.0.saturating_add(start.0);
+        self.fence = self.fence.saturating_add(fence);
+        for held in &mut self.holders {
+            held.fence = held.fence.saturating_add(fence);
+            later(&mut held.since);
+            later(&mut held.expires);
+        }
+        for waiting in &mut self.waiters {
+            later(&mut waiting.since);
+            later(&mut waiting.expires);
+        }
+        for mark in &mut self.broken {
+            later(&mut mark.until);
+        }
+        for spent in &mut self.spent {
+            later(&mut spent.until);
+        }
+        self
     }
 
     /// What the name is in use as; `None` if it is free to become anything.

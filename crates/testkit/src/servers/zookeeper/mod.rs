@@ -92,7 +92,7 @@ impl ZooKeeper {
         if let Some(missing) = LIBRARIES.iter().find(|library| !Path::new(library).is_file()) {
             return Err(StartError::NotInstalled { program: (*missing).to_owned(), package: PACKAGE });
         }
-        let prepare = |port: u16, folder: &Path| prepare(setup, number, port, folder);
+        let prepare = |port: u16, folder: &Path| Ok(prepare(setup, number, port, folder)?);
         Server::start_on(RECIPE, &prepare, Vec::new(), port).map(Self)
     }
 

@@ -1,0 +1,170 @@
+//! MySQL and MariaDB as a database of records.
+
+use std::{sync::atomic::AtomicU64, time::Duration};
+
+use leasehold_core::{
+    Error, ErrorKind, Operation, Result,
+    backend::{
+        Capabilities, Cell, CellWrite, Expect, Finding, Guarantee, Level, Recorded, StoreInfo, record::Moment,
+    },
+};
+use mysql_async::Value;
+
+use super::{
+    MySql, MySqlConfig, cells,
+    connection::{Answered, Connection},
+    doctor, setup, statements,
+};
+use crate::server::{After, Begin, Database, Found, Row, Swapped, Tried, bell::Bells, pool::Pool};
+
+/// How often waiters look for themselves.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The tables of one MySQL or MariaDB database.
+#[derive(Debug)]
+pub struct MySqlDatabase {
+    pub(super) config: MySqlConfig,
+    pool: Pool<Connection>,
+    pub(super) cell_writes: AtomicU64,
+}
+
+impl MySql {
+    /// Opens a store, creating its tables if they are missing and we may.
+    ///
+    /// # Errors
+    /// `Unavailable` if the server cannot be reached, `Denied` if it refuses user, password or rights (with the SQL
+    /// that somebody else may run for us), `Config` for a database that does not exist.
+    ///
+    /// # Cancel safety
+    /// Dropped half-way it may leave empty tables behind, which does no harm.
+    pub async fn open(config: MySqlConfig) -> Result<Recorded<Self>> {
+        let place = format!("mysql://{}", config.place());
+        let database = MySqlDatabase {
+            pool: Pool::new(config.common.connections, config.common.command_timeout),
+            config,
+            cell_writes: AtomicU64::new(0),
+        };
+        let connecting = |error: Error| error.during(Operation::Connect).about(&place);
+        let identity = setup::prepare(&database).await.map_err(connecting)?;
+        let guarantee = Guarantee::new(
+            Level::S3,
+            "the server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
+        );
+        let mut can = Capabilities::default();
+        can.poll = POLL;
+        let info = StoreInfo::new("mysql", place, guarantee).with_identity(identity).with_capabilities(can);
+        Ok(Self::new(info, database, Bells::default()))
+    }
+}
+
+impl MySqlDatabase {
+    /// Sends statements in one go, each a transaction of its own.
+    pub(super) async fn ask(&self, statements: &str) -> Tried<Vec<Answered>> {
+        let work = async |connection: &mut Connection| connection.ask(statements).await;
+        let common = &self.config.common;
+        self.pool.with(Connection::connect(self.config.options(), common.connect_timeout), work).await
+    }
+}
+
+impl Database for MySqlDatabase {
+    async fn look(&self, name: &str) -> Tried<Found> {
+        Ok(found(&self.ask(&statements::look(name)).await?)?)
+    }
+
+    async fn claim(&self, name: &str, text: &str, fences: u64) -> Tried<Found> {
+        Ok(found(&self.ask(&statements::claim(name, text, fences)).await?)?)
+    }
+
+    async fn swap(&self, name: &str, before: &Found, after: &After) -> Tried<Swapped> {
+        let (text, fence) = (after.text.as_deref(), after.fence);
+        let asked = match before.version() {
+            Some(version) => statements::swap(name, version, fence, text),
+            None => statements::make(name, before.floor, fence, text),
+        };
+        let answers = self.ask(&asked).await?;
+        // Nothing that was there before is changed by making a row, so it counts as none; all else changes the version.
+        if answers.first().is_some_and(|written| written.affected == 1) {
+            return Ok(Swapped::Done(before.version().unwrap_or(before.floor) + 1));
+        }
+        Ok(Swapped::Other(found(&answers)?))
+    }
+
+    async fn page(&self, from: Begin<'_>, limit: usize) -> Tried<(Moment, Vec<(String, Row)>)> {
+        let answers = self.ask(&statements::page(from.comparison(), from.name(), limit)).await?;
+        let (mut now, mut page) = (Moment(0), Vec::new());
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            now = Moment(value(row, 1)?);
+            if let Some(kept) = kept(row, 2)? {
+                page.push((value(row, 0)?, kept));
+            }
+        }
+        Ok((now, page))
+    }
+
+    async fn sweep(&self) -> Tried<u64> {
+        let [raise, remove] = statements::sweep();
+        self.ask(&raise).await?;
+        Ok(self.ask(&remove).await?.first().map_or(0, |removed| removed.affected))
+    }
+
+    async fn read_cell(&self, name: &str) -> Tried<Option<Cell>> {
+        cells::read(self, name).await
+    }
+
+    async fn write_cell(
+        &self,
+        name: &str,
+        expect: Expect,
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Tried<CellWrite> {
+        cells::write(self, name, expect, value, ttl).await
+    }
+
+    async fn cells(&self, from: Begin<'_>, limit: usize) -> Tried<Vec<Cell>> {
+        cells::list(self, from, limit).await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        doctor::examine(self).await
+    }
+
+    fn deaf(&self) -> Option<Duration> {
+        Some(POLL)
+    }
+
+    async fn close(&self) {
+        self.pool.close();
+    }
+}
+
+/// Floor, clock and row, as the last statement shows them.
+fn found(answers: &[Answered]) -> Result<Found> {
+    let row = answers.last().and_then(|answer| answer.rows.first()).ok_or_else(|| {
+        let message =
+            "the table leasehold_meta has no floor; was it emptied? drop our tables and open the store again";
+        Error::new(ErrorKind::Internal, Operation::Inspect, message)
+    })?;
+    Ok(Found { now: Moment(value(row, 1)?), floor: value(row, 0)?, row: kept(row, 2)? })
+}
+
+/// A row, from this column on.
+pub(super) fn kept(row: &mysql_async::Row, at: usize) -> Result<Option<Row>> {
+    let Some(version) = value(row, at)? else { return Ok(None) };
+    Ok(Some(Row {
+        version,
+        fence: value(row, at + 1)?,
+        fence_base: value(row, at + 2)?,
+        moment_base: Moment(value(row, at + 3)?),
+        text: value(row, at + 4)?,
+    }))
+}
+
+/// The value of a column.
+pub(super) fn value<T: mysql_async::prelude::FromValue>(row: &mysql_async::Row, at: usize) -> Result<T> {
+    let value = row.as_ref(at).cloned().unwrap_or(Value::NULL);
+    mysql_async::from_value_opt(value).map_err(|error| {
+        let message = "a table of locks has another shape than ours; did another program change it?";
+        Error::new(ErrorKind::Internal, Operation::Inspect, message).because(error.to_string())
+    })
+}

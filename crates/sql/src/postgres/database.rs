@@ -1,0 +1,253 @@
+//! PostgreSQL as a database of records.
+
+use std::{
+    sync::{OnceLock, atomic::AtomicU64},
+    time::Duration,
+};
+
+use leasehold_core::{
+    ClaimId, Error, ErrorKind, Operation, Result,
+    backend::{Cell, CellWrite, Expect, Finding, Guarantee, Level, Recorded, StoreInfo, record::Moment},
+};
+use tokio_postgres::{
+    SimpleQueryMessage,
+    types::{ToSql, Type},
+};
+
+use super::{
+    Postgres, PostgresConfig,
+    bell::Listener,
+    cells,
+    connection::{Connection, Connector},
+    doctor,
+    error::failed,
+    setup, statements,
+};
+use crate::server::{
+    After, Database, Found, Row, Swapped, Tried,
+    bell::Bells,
+    database::{Begin, signed, unsigned},
+    pool::Pool,
+};
+
+/// How often waiters look for themselves when nobody can ring them.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A parameter with its type: so a statement needs no name and no preparation.
+pub(super) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
+
+/// The tables of one PostgreSQL database.
+#[derive(Debug)]
+pub struct PostgresDatabase {
+    pub(super) config: PostgresConfig,
+    pub(super) connector: Connector,
+    pool: Pool<Connection>,
+    bells: Bells,
+    listener: OnceLock<Listener>,
+    pub(super) cell_writes: AtomicU64,
+}
+
+impl Postgres {
+    /// Opens a store, creating its tables if they are missing and we may.
+    ///
+    /// # Errors
+    /// `Unavailable` if the server cannot be reached, `Denied` if it refuses user, password or rights (with the SQL
+    /// that somebody else may run for us), `Config` for a database that does not exist.
+    ///
+    /// # Cancel safety
+    /// Dropped half-way it may leave empty tables behind, which does no harm.
+    pub async fn open(config: PostgresConfig) -> Result<Recorded<Self>> {
+        let place = format!("postgres://{}", config.place());
+        let connector = Connector::new(&config)?;
+        let bells = Bells::default();
+        let database = PostgresDatabase {
+            pool: Pool::new(config.common.connections, config.common.command_timeout),
+            connector,
+            config,
+            bells: bells.clone(),
+            listener: OnceLock::new(),
+            cell_writes: AtomicU64::new(0),
+        };
+        let connecting = |error: Error| error.during(Operation::Connect).about(&place);
+        let identity = setup::prepare(&database).await.map_err(connecting)?;
+        let guarantee = Guarantee::new(
+            Level::S3,
+            "the server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
+        );
+        let info = StoreInfo::new("postgres", place, guarantee).with_identity(identity);
+        Ok(Self::new(info, database, bells))
+    }
+}
+
+impl PostgresDatabase {
+    /// Runs one statement as a transaction of its own.
+    pub(super) async fn ask(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Tried<Vec<tokio_postgres::Row>> {
+        let work = async |connection: &mut Connection| {
+            connection.client.query_typed(statement, parameters).await.map_err(failed)
+        };
+        self.pool.with(self.connector.connect(), work).await
+    }
+
+    /// Runs several statements without parameters as one transaction; the first column of the last row.
+    pub(super) async fn script(&self, statements: &str) -> Tried<Option<String>> {
+        let work = async |connection: &mut Connection| {
+            let messages = connection.client.simple_query(statements).await.map_err(failed)?;
+            let value = messages.iter().rev().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                _ => None,
+            });
+            Ok(value)
+        };
+        self.pool.with(self.connector.connect(), work).await
+    }
+
+    async fn make(&self, name: &str, found: &Found, after: &After) -> Tried<Vec<tokio_postgres::Row>> {
+        let (floor, fence) = (signed(found.floor)?, signed(after.fence)?);
+        let parameters: [Parameter<'_>; 4] =
+            [(&name, Type::TEXT), (&floor, Type::INT8), (&fence, Type::INT8), (&after.text, Type::TEXT)];
+        self.ask(statements::MAKE, &parameters).await
+    }
+}
+
+impl Database for PostgresDatabase {
+    async fn look(&self, name: &str) -> Tried<Found> {
+        if name.contains('\0') {
+            // The server knows no such text, so it has no such name.
+            return Ok(Found { now: Moment(0), floor: 0, row: None });
+        }
+        let rows = self.ask(statements::LOOK, &[(&name, Type::TEXT)]).await?;
+        Ok(found(only(&rows)?, 0)?)
+    }
+
+    async fn claim(&self, name: &str, text: &str, fences: u64) -> Tried<Found> {
+        let fences = signed(fences)?;
+        let parameters: [Parameter<'_>; 3] =
+            [(&name, Type::TEXT), (&text, Type::TEXT), (&fences, Type::INT8)];
+        let rows = self.ask(statements::CLAIM, &parameters).await?;
+        Ok(found(only(&rows)?, 0)?)
+    }
+
+    async fn swap(&self, name: &str, before: &Found, after: &After) -> Tried<Swapped> {
+        let rows = match before.version() {
+            None => self.make(name, before, after).await?,
+            Some(version) => {
+                let (version, fence) = (signed(version)?, signed(after.fence)?);
+                let wake = after.wake.iter().map(ClaimId::to_string).collect::<Vec<_>>().join(" ");
+                let parameters: [Parameter<'_>; 5] = [
+                    (&name, Type::TEXT),
+                    (&version, Type::INT8),
+                    (&fence, Type::INT8),
+                    (&after.text, Type::TEXT),
+                    (&wake, Type::TEXT),
+                ];
+                self.ask(statements::SWAP, &parameters).await?
+            }
+        };
+        let row = only(&rows)?;
+        match row.try_get::<_, Option<i64>>(0).map_err(strange)? {
+            Some(version) => Ok(Swapped::Done(unsigned(version))),
+            None => Ok(Swapped::Other(found(row, 2)?)),
+        }
+    }
+
+    async fn page(&self, from: Begin<'_>, limit: usize) -> Tried<(Moment, Vec<(String, Row)>)> {
+        let (name, limit) = (from.name(), i64::try_from(limit).unwrap_or(i64::MAX));
+        let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&limit, Type::INT8)];
+        let rows = self.ask(&statements::page(from.comparison()), &parameters).await?;
+        let mut now = Moment(0);
+        let mut page = Vec::with_capacity(rows.len());
+        for row in &rows {
+            now = Moment(unsigned(row.try_get(1).map_err(strange)?));
+            if let Some(kept) = kept(row, 2)? {
+                page.push((row.try_get(0).map_err(strange)?, kept));
+            }
+        }
+        Ok((now, page))
+    }
+
+    async fn sweep(&self) -> Tried<u64> {
+        Ok(self.script(statements::SWEEP).await?.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+
+    async fn read_cell(&self, name: &str) -> Tried<Option<Cell>> {
+        cells::read(self, name).await
+    }
+
+    async fn write_cell(
+        &self,
+        name: &str,
+        expect: Expect,
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Tried<CellWrite> {
+        cells::write(self, name, expect, value, ttl).await
+    }
+
+    async fn cells(&self, from: Begin<'_>, limit: usize) -> Tried<Vec<Cell>> {
+        cells::list(self, from, limit).await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        doctor::examine(self).await
+    }
+
+    fn listen(&self) {
+        if self.config.listens {
+            self.listener.get_or_init(|| Listener::start(self.connector.clone(), self.bells.clone()));
+        }
+    }
+
+    fn deaf(&self) -> Option<Duration> {
+        (!self.listener.get().is_some_and(Listener::hears)).then_some(POLL)
+    }
+
+    async fn close(&self) {
+        self.pool.close();
+        if let Some(listener) = self.listener.get() {
+            listener.stop();
+        }
+    }
+}
+
+/// The one row that a statement of ours gives.
+pub(super) fn only(rows: &[tokio_postgres::Row]) -> Result<&tokio_postgres::Row> {
+    rows.first().ok_or_else(|| {
+        let message =
+            "the table leasehold_meta has no floor; was it emptied? drop our tables and open the store again";
+        Error::new(ErrorKind::Internal, Operation::Inspect, message)
+    })
+}
+
+/// Floor, clock and row, from this column on.
+fn found(row: &tokio_postgres::Row, at: usize) -> Result<Found> {
+    let floor = unsigned(row.try_get(at).map_err(strange)?);
+    let now = Moment(unsigned(row.try_get(at + 1).map_err(strange)?));
+    Ok(Found { now, floor, row: kept(row, at + 2)? })
+}
+
+fn kept(row: &tokio_postgres::Row, at: usize) -> Result<Option<Row>> {
+    let number = |at: usize| row.try_get::<_, Option<i64>>(at).map_err(strange);
+    let (Some(version), Some(fence), Some(fence_base), Some(moment_base)) =
+        (number(at)?, number(at + 1)?, number(at + 2)?, number(at + 3)?)
+    else {
+        return Ok(None);
+    };
+    Ok(Some(Row {
+        version: unsigned(version),
+        fence: unsigned(fence),
+        fence_base: unsigned(fence_base),
+        moment_base: Moment(unsigned(moment_base)),
+        text: row.try_get(at + 4).map_err(strange)?,
+    }))
+}
+
+/// A column of another type than ours.
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+pub(super) fn strange(error: tokio_postgres::Error) -> Error {
+    let message = "a table of locks has another shape than ours; did another program change it?";
+    Error::new(ErrorKind::Internal, Operation::Inspect, message).because(error.to_string())
+}

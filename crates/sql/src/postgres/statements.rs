@@ -1,0 +1,114 @@
+//! The SQL of locks. Each text is one statement, a transaction of its own.
+//!
+//! Those that write give the row as it is if they could not: what a statement sees is what was committed before it began,
+//! so it may be a moment old, and the next one looks again.
+
+/// The server's clock in microseconds; not `now()`, which stands still in a transaction.
+macro_rules! now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+pub(super) use now;
+
+/// The columns of a [`Found`](crate::server::Found), from `r` and the floor `m`.
+macro_rules! found {
+    () => {
+        concat!("m.value, ", now!(), ", r.version, r.fence, r.fence_base, r.moment_base, r.record")
+    };
+}
+
+/// The row of a name, beside the floor.
+macro_rules! beside_floor {
+    () => {
+        "FROM leasehold_meta m LEFT JOIN leasehold_record r ON r.name = $1 WHERE m.name = 'floor'"
+    };
+}
+
+pub(super) const LOOK: &str = concat!("SELECT ", found!(), " ", beside_floor!());
+
+/// Name, text, fences. The text is reckoned from the row's fence and from the clock after the row is ours; a clock or a
+/// floor read earlier would do no harm: the lease would end a little early, and no row is removed while this runs.
+pub(super) const CLAIM: &str = concat!(
+    "WITH won AS (
+       INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, record)
+       SELECT $1, m.value + 1, m.value + $3, m.value, ",
+    now!(),
+    ", $2 FROM leasehold_meta m WHERE m.name = 'floor'
+       ON CONFLICT (name) DO UPDATE
+       SET version = r.version + 1, fence = r.fence + $3, fence_base = r.fence, moment_base = ",
+    now!(),
+    ", record = excluded.record
+       WHERE r.record IS NULL
+       RETURNING version, fence, fence_base, moment_base, record
+     )
+     SELECT m.value, ",
+    now!(),
+    ", r.version, r.fence, r.fence_base, r.moment_base, r.record
+     FROM leasehold_meta m, won r WHERE m.name = 'floor'
+     UNION ALL
+     SELECT ",
+    found!(),
+    " ",
+    beside_floor!(),
+    " AND NOT EXISTS (SELECT FROM won)"
+);
+
+/// Name, version, fence, text, whom to wake. The first column is the new version if it was written.
+pub(super) const SWAP: &str = concat!(
+    "WITH swapped AS (
+       UPDATE leasehold_record
+       SET version = version + 1, fence = $3, fence_base = 0, record = $4,
+           moment_base = CASE WHEN $4 IS NULL THEN ",
+    now!(),
+    " ELSE 0 END
+       WHERE name = $1 AND version = $2
+       RETURNING version
+     ), rung AS (SELECT pg_notify('leasehold', $5) FROM swapped WHERE $5 <> '')
+     SELECT (SELECT version FROM swapped), (SELECT count(*) FROM rung), ",
+    found!(),
+    " ",
+    beside_floor!()
+);
+
+/// Name, floor, fence, text. Makes the row of a name that has none, if the floor is still what we found.
+pub(super) const MAKE: &str = concat!(
+    "WITH made AS (
+       INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, record)
+       SELECT $1, m.value + 1, $3, 0, 0, $4 FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = $2
+       ON CONFLICT (name) DO NOTHING
+       RETURNING version
+     )
+     SELECT (SELECT version FROM made), 0::bigint, ",
+    found!(),
+    " ",
+    beside_floor!()
+);
+
+/// Removes some rows that nobody has used for a minute, and raises the floor above them.
+///
+/// While it runs nobody writes to the table, so no name's fence can be reckoned from the floor that was. It does not wait
+/// for that long: the next time will do.
+pub(super) const SWEEP: &str = concat!(
+    "SET LOCAL lock_timeout = '100ms';
+     LOCK TABLE leasehold_record IN SHARE ROW EXCLUSIVE MODE;
+     WITH gone AS (
+       DELETE FROM leasehold_record WHERE name IN (
+         SELECT name FROM leasehold_record WHERE record IS NULL AND moment_base < ",
+    now!(),
+    " - 60000000 LIMIT 1000)
+       RETURNING greatest(fence, version) AS top
+     )
+     UPDATE leasehold_meta
+     SET value = greatest(value, (SELECT max(top) FROM gone)) WHERE name = 'floor'
+     RETURNING (SELECT count(*) FROM gone);"
+);
+
+/// Rows in use from a name on (`>=`) or after it (`>`).
+pub(super) fn page(comparison: &str) -> String {
+    format!(
+        "SELECT name, {}, version, fence, fence_base, moment_base, record FROM leasehold_record
+         WHERE record IS NOT NULL AND name {comparison} $1 ORDER BY name LIMIT $2",
+        now!()
+    )
+}

@@ -1,0 +1,33 @@
+//! What PostgreSQL and MySQL share: a lock store in a database that many machines reach.
+//!
+//! One row per name: a version, the newest fence, and the record's text while anybody is in it. A step is computed
+//! here, from the row and the server's own clock, and written on the condition that the row still has the version it was
+//! computed from. So nothing depends on a session, and any pooler may stand in between; a step is at most two
+//! statements when nobody interferes.
+//!
+//! The two that matter most are one each. To acquire a name that nobody uses, the step is computed for a record that
+//! begins at fence zero and moment zero, and the server keeps it together with where zero was: its own fence and its own
+//! clock, see [`Record::reckoned_from`](leasehold_core::backend::record::Record::reckoned_from). To release, we write on the
+//! strength of what we wrote last.
+//!
+//! `ledger` takes steps on a [`Database`]; `store` is the store around it, with `bell` and `recent`; `pool` keeps
+//! connections; `url` reads what both kinds of URL share.
+
+pub(crate) mod bell;
+pub(crate) mod database;
+mod ledger;
+pub(crate) mod pool;
+mod proof;
+mod recent;
+pub(crate) mod store;
+pub(crate) mod url;
+mod versioned;
+
+pub(crate) use self::proof::elsewhere;
+pub use self::{
+    bell::ServerBell,
+    database::{After, Begin, Database, Failure, Found, Row, Swapped, Tried},
+    store::Served,
+    url::Tls,
+    versioned::{Updated, Versioned},
+};

@@ -1,0 +1,107 @@
+//! What the URLs of database servers have in common: `scheme://user:password@host:port/database?option=value`.
+//!
+//! No error repeats the URL: it may carry a password.
+
+use std::{borrow::Cow, path::PathBuf, time::Duration};
+
+use leasehold_core::{Error, Operation, Result, Span};
+
+/// What all database servers let choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) tls: Tls,
+    pub(crate) tls_ca: Option<PathBuf>,
+    pub(crate) command_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) connections: usize,
+}
+
+/// Whether the connection is encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tls {
+    /// It is not. For a server on the same machine, or a network that encrypts by itself.
+    #[default]
+    Off,
+    /// It is, and the server's certificate has to be good for its name.
+    Verified,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            tls: Tls::Off,
+            tls_ca: None,
+            command_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
+            connections: 4,
+        }
+    }
+}
+
+/// Words and their values, as a URL has them.
+pub(crate) type Words<'u> = Vec<(Cow<'u, str>, Cow<'u, str>)>;
+
+/// The words that all of them know, besides those of every store.
+pub(crate) const WORDS: &str = "command_timeout, connect_timeout, connections, sslmode, tls_ca, prefix, ttl";
+
+impl Common {
+    /// Takes the options that all servers know; the others are given back.
+    pub(crate) fn read(url: &str) -> Result<(Self, Words<'_>)> {
+        let (mut common, mut others) = (Self::default(), Vec::new());
+        let query = url.split_once('?').map_or("", |(_, query)| query);
+        for (word, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*word {
+                "command_timeout" => common.command_timeout = duration(&word, &value)?,
+                "connect_timeout" => common.connect_timeout = duration(&word, &value)?,
+                "connections" => common.connections = count(&word, &value)?,
+                "sslmode" => common.tls = tls(&value)?,
+                "tls_ca" => common.tls_ca = Some(PathBuf::from(&*value)),
+                "prefix" | "ttl" => {}
+                _ => others.push((word, value)),
+            }
+        }
+        if query.contains('@') && !others.is_empty() {
+            // A question mark in a password ends up here: what is refused may be the rest of it.
+            return Err(config(ENCODE));
+        }
+        Ok((common, others))
+    }
+}
+
+pub(crate) const ENCODE: &str =
+    "this URL cannot be read; write /, ?, # and @ within a user name or a password as %2F, %3F, %23 and %40";
+
+fn tls(value: &str) -> Result<Tls> {
+    match value {
+        "disable" => Ok(Tls::Off),
+        "require" | "verify-full" => Ok(Tls::Verified),
+        _ => Err(config(
+            "sslmode in the store URL is disable or verify-full; anything in between can be talked out of it",
+        )),
+    }
+}
+
+fn duration(word: &str, value: &str) -> Result<Duration> {
+    Span::from(value).get().map_err(|message| config(format!("{word}: {message}")))
+}
+
+fn count(word: &str, value: &str) -> Result<usize> {
+    let number = value.parse().ok().filter(|number| (1..=1000).contains(number));
+    number.ok_or_else(|| config(format!("{word} in the store URL is a number from 1 to 1000")))
+}
+
+pub(crate) fn unknown(kind: &str, word: &str, known: &str) -> Error {
+    let is_word = word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let shown = if is_word { format!(" {word:?}") } else { String::new() };
+    config(format!("unknown option{shown} in the store URL; {kind} knows {known}, {WORDS}"))
+}
+
+pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::config(Operation::Connect, message)
+}
+
+/// Whether a host is this machine.
+pub(crate) fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
