@@ -8,7 +8,10 @@ use crate::{
 
 /// Crates that have features, and each feature by itself.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("leasehold", &["sqlite", "postgres", "mysql", "redis", "zookeeper", "etcd", "mongodb", "memcached"]),
+    (
+        "leasehold",
+        &["macros", "sqlite", "postgres", "mysql", "redis", "zookeeper", "etcd", "mongodb", "memcached"],
+    ),
     ("leasehold-sql", &["sqlite", "postgres", "mysql"]),
     ("leasehold-redis", &["planted-bugs"]),
 ];

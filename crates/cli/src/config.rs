@@ -2,21 +2,11 @@
 //!
 //! A store's URL may carry a password. It is never printed, and no message repeats what a file or a variable holds.
 
-use std::{
-    env, fmt, fs, io,
-    os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
-};
+use std::{env, fmt, fs, os::unix::fs::DirBuilderExt, path::PathBuf, time::Duration};
 
-use leasehold::{Client, Who};
+use leasehold::{Client, ClientConfig, Config, Who};
 
 use crate::{args, exit::Failure};
-
-/// Name of the configuration file, in the working folder and in the user's configuration folder.
-const FILE: &str = "leasehold.toml";
-
-/// The words a configuration file may use.
-const KEYS: [&str; 2] = ["store", "prefix"];
 
 /// What was said on the command line. The environment is read by hand: the reader of the command line would take
 /// a variable for an argument, and show it in its messages.
@@ -42,6 +32,7 @@ pub(crate) struct Options {
 pub(crate) struct Settings {
     store: String,
     prefix: Option<String>,
+    ttl: Option<Duration>,
 }
 
 impl Options {
@@ -50,16 +41,15 @@ impl Options {
         let Self { store, prefix, config } = self;
         let store = store.map(Ok).or_else(|| variable("LEASEHOLD_STORE")).transpose()?;
         let prefix = prefix.map(Ok).or_else(|| variable("LEASEHOLD_PREFIX")).transpose()?;
-        let found = match (&store, &prefix) {
-            (Some(_), Some(_)) if config.is_none() => None,
-            _ => read_file(config)?,
+        let file = match (&store, &prefix) {
+            (Some(_), Some(_)) if config.is_none() => ClientConfig::default(),
+            _ => Config::load(config.as_deref())?.client()?,
         };
-        let (file_store, file_prefix) = found.map_or((None, None), |file| (file.store, file.prefix));
-        let store = match store.or(file_store) {
+        let store = match store.or(file.store) {
             Some(store) => store,
             None => default_store()?,
         };
-        Ok(Settings { store, prefix: prefix.or(file_prefix) })
+        Ok(Settings { store, prefix: prefix.or(file.prefix), ttl: file.ttl })
     }
 }
 
@@ -79,6 +69,7 @@ impl Settings {
     pub(crate) async fn connect_as(&self, who: Who) -> Result<Client, Failure> {
         let mut settings = leasehold::Settings::default();
         settings.prefix.clone_from(&self.prefix);
+        settings.ttl = self.ttl;
         settings.who = Some(who);
         Ok(leasehold::connect_with(&self.store, settings).await?)
     }
@@ -100,74 +91,6 @@ impl fmt::Debug for Settings {
 fn variable(name: &str) -> Option<Result<String, Failure>> {
     let value = env::var_os(name).filter(|value| !value.is_empty())?;
     Some(value.into_string().map_err(|_| Failure::config(format!("{name} is not UTF-8"))))
-}
-
-#[derive(Default)]
-struct ConfigFile {
-    store: Option<String>,
-    prefix: Option<String>,
-}
-
-/// The file that was named, or the first one there is.
-fn read_file(named: Option<PathBuf>) -> Result<Option<ConfigFile>, Failure> {
-    let must_exist = named.is_some();
-    let places = match named {
-        Some(path) => vec![path],
-        None => [Some(PathBuf::from(FILE)), user_file()].into_iter().flatten().collect(),
-    };
-    for path in places {
-        match fs::read_to_string(&path) {
-            Ok(text) => return parse(&path, &text).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {}
-            Err(error) => return Err(Failure::config(format!("{}: {error}", path.display()))),
-        }
-    }
-    Ok(None)
-}
-
-fn user_file() -> Option<PathBuf> {
-    Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("leasehold").join(FILE))
-}
-
-/// Messages name the place, never the content: it may be a password.
-fn parse(path: &Path, text: &str) -> Result<ConfigFile, Failure> {
-    let refuse = |why: String| Failure::config(format!("{}: {why}", path.display()));
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        refuse(format!("line {line} is not TOML: {}", error.message()))
-    })?;
-    let mut file = ConfigFile::default();
-    for (key, value) in table {
-        let slot = match key.as_str() {
-            "store" => &mut file.store,
-            "prefix" => &mut file.prefix,
-            _ => return Err(refuse(format!("unknown key {key:?}; did you mean {:?}?", nearest(&key)))),
-        };
-        let toml::Value::String(value) = value else {
-            return Err(refuse(format!("{key} must be a text in quotes")));
-        };
-        *slot = Some(value);
-    }
-    Ok(file)
-}
-
-fn nearest(key: &str) -> &'static str {
-    KEYS.into_iter().min_by_key(|known| distance(key, known)).unwrap_or(KEYS[0])
-}
-
-/// How many letters must be put in, left out or replaced to make one word of the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// A file of the user's own, in a folder that nobody else may enter.
@@ -195,29 +118,7 @@ fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
-
     use super::*;
-
-    #[test]
-    fn an_unknown_key_names_the_nearest_right_one() {
-        for (wrong, right) in
-            [("stroe", "store"), ("stor", "store"), ("Prefix", "prefix"), ("perfix", "prefix")]
-        {
-            let message = parse(Path::new("f"), &format!("{wrong} = \"x\"")).err().unwrap().message;
-            assert_eq!(message, format!("f: unknown key {wrong:?}; did you mean {right:?}?"));
-        }
-    }
-
-    #[test]
-    fn what_a_file_holds_is_never_repeated() {
-        for text in ["store = SECRET", "store = [\"SECRET\"]", "\n\nstore = \"redis://:SECRET@h", "SECRET"] {
-            let failure = parse(Path::new("f"), text).err().unwrap();
-            assert!(!failure.message.contains("SECRET"), "{}", failure.message);
-        }
-        let broken = parse(Path::new("f"), "prefix = \"a\"\n\nstore = \"redis").err().unwrap();
-        assert!(broken.message.starts_with("f: line 3 "), "{}", broken.message);
-    }
 
     #[test]
     fn nothing_shows_the_url() {
@@ -225,32 +126,5 @@ mod tests {
             Options { store: Some("redis://:SECRET@h".into()), prefix: Some("p".into()), config: None };
         assert!(!format!("{options:?}").contains("SECRET"));
         assert!(!format!("{:?}", options.resolve().unwrap()).contains("SECRET"));
-    }
-
-    #[test]
-    fn distances_are_counted_in_letters() {
-        assert_eq!((distance("store", "store"), distance("", "abc"), distance("stroe", "store")), (0, 3, 2));
-    }
-
-    proptest! {
-        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
-
-        #[test]
-        fn no_text_makes_reading_a_file_panic(text in "(store|prefix|[\"'=#.\\[\\]{}\n\\\\ a锁\u{1}]){0,20}") {
-            drop(parse(Path::new("f"), &text));
-        }
-
-        #[test]
-        fn no_damaged_file_has_its_store_repeated(damage in vec((any::<u16>(), "[\"'=#.\n\\[\\]{}\\\\ x]?"), 1..4)) {
-            let mut text: Vec<char> = "prefix = \"p\"\nstore = \"redis://u:SECRET@h\"\n".chars().collect();
-            for (place, new) in damage {
-                let at = usize::from(place) % text.len();
-                text.splice(at..=at, new.chars());
-            }
-            let text: String = text.into_iter().collect();
-            if let Err(failure) = parse(Path::new("f"), &text) {
-                assert!(!failure.message.contains("SECRET"), "{text:?}: {}", failure.message);
-            }
-        }
     }
 }

@@ -130,6 +130,11 @@ impl Client {
         &self.engine.backend
     }
 
+    /// The runtime that its renewals and clean-ups run on.
+    pub fn runtime(&self) -> &tokio::runtime::Handle {
+        self.engine.runtime()
+    }
+
     /// Everything known of a name; `None` if it is free.
     ///
     /// # Cancel safety

@@ -1,5 +1,7 @@
 //! From a URL to a client: the table of stores.
 
+use std::time::Duration;
+
 use leasehold_core::{Client, ClientBuilder, Result, Who, backend::Memory};
 
 use crate::url::{StoreUrl, config};
@@ -10,6 +12,8 @@ use crate::url::{StoreUrl, config};
 pub struct Settings {
     /// What goes before every name; a `prefix` in the URL wins.
     pub prefix: Option<String>,
+    /// The lease of locks that do not say; a `ttl` in the URL wins.
+    pub ttl: Option<Duration>,
     /// Who we are to others; this process, unless said.
     pub who: Option<Who>,
 }
@@ -56,8 +60,9 @@ pub async fn connect(url: &str) -> Result<Client> {
 pub async fn connect_with(url: &str, settings: Settings) -> Result<Client> {
     let mut url = StoreUrl::parse(url)?;
     let prefix = url.take("prefix").map(Into::into).or(settings.prefix);
-    let ttl = url.take_duration("ttl")?;
-    let mut builder = open(&mut url).await?;
+    let ttl = url.take_duration("ttl")?.or(settings.ttl);
+    // Apart: it has room for the handshakes of every store, and is awaited once.
+    let mut builder = Box::pin(open(&mut url)).await?;
     if let Some(prefix) = prefix {
         builder = builder.prefix(&prefix);
     }

@@ -5,9 +5,66 @@
 //! [`connect`] opens a store by its URL and gives a [`Client`]; the client makes everything else. [`Lock`] has the
 //! options and the ways to ask; [`Guard`] is what you get. Those who write a store read [`backend`].
 
+mod ambient;
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod attribute;
+pub mod blocking;
+mod config;
 mod connect;
 mod url;
 
 pub use leasehold_core::*;
 
-pub use crate::connect::{Settings, connect, connect_with};
+#[cfg(feature = "macros")]
+pub use crate::attribute::{Held, held};
+pub use crate::{
+    ambient::{install, install_as, installed, installed_as},
+    config::{ClientConfig, Config, FromEnv, from_env},
+    connect::{Settings, connect, connect_with},
+};
+
+/// Holds a lock while the function runs.
+///
+/// ```
+/// # use leasehold::{Client, Error, locked};
+/// # struct Item { sku: String }
+/// struct Shop { locks: Client }
+///
+/// impl Shop {
+///     #[locked(client = self.locks, key = "stock:{item.sku}", wait = "2s")]
+///     async fn reserve(&self, item: &Item) -> Result<u32, Error> {
+///         Ok(7)       // nobody else reserves this item meanwhile, on any machine
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+/// # let shop = Shop { locks: leasehold::connect("memory:").await? };
+/// # assert_eq!(shop.reserve(&Item { sku: "a".into() }).await?, 7); Ok(()) }
+/// ```
+///
+/// It goes on `async fn` and on `fn`, free, in an `impl` or in the `impl` of a trait, generic or not. The function returns a
+/// `Result` whose error has `From<leasehold::Error>`: a lock may be busy, and a store may not answer. **The body never runs
+/// without the lock.** When it ends, by whatever way, the lock is released.
+///
+/// | option | |
+/// |---|---|
+/// | `key = "order:{order.id}"` | the name. Braces hold Rust expressions over the arguments and `self`, evaluated once, before the body; `{{` and `}}` are braces. `key = ["a:{x}", "b:{y}"]` takes several, all or none, in an order that cannot deadlock |
+/// | `client = self.locks` | a [`Client`], or a [`blocking::Client`] in a `fn`. `client = "reports"` is the one [installed](install_as) under that name. Without it, the [installed](install) one |
+/// | `wait = "2s"` | how long to stand in line. Without it the function waits for ever; but not at all if it says `on_busy` |
+/// | `ttl = "30s"`, `max_hold = "5m"` | as of a [`Lock`]. Texts are checked by the compiler; a `Duration` can stand there too |
+/// | `kind = read`, `write`, `fair`, `permits(take, of)` | how it is held; exclusively unless said |
+/// | `reentrant` | what a function further out in the same task holds can be entered once more, if both say so |
+/// | `on_busy = error` | when somebody else has it: the error, of kind [`Busy`](ErrorKind::Busy), says who |
+/// | `on_busy = skip` | `Ok(None)`; the function returns `Result<Option<T>, E>` |
+/// | `on_busy = return(Ok(0))` | that value |
+/// | `on_busy = call(path)` | what `path(error)` returns; awaited in an `async fn` |
+/// | `on_lost = cancel` | when the lock is lost while the body runs: an `async fn` is dropped where it stands, and the error is of kind [`Lost`](ErrorKind::Lost). That is so unless said |
+/// | `on_lost = finish` | the body goes on to its end, and its result counts |
+///
+/// A `fn` cannot be stopped: it goes on to its end, and then a loss is the error, unless `on_lost = finish`. The fence, and
+/// whether the lock is still held, [`held`] says within the body.
+///
+/// Tasks and threads that a body starts do not hold its lock, and cannot enter it. Branches of a `join!` within a body are
+/// that body: with `reentrant` each of them may enter what it holds.
+#[cfg(feature = "macros")]
+pub use leasehold_macros::locked;

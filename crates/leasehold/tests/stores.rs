@@ -8,7 +8,11 @@
 use std::{env, fs, path::Path, time::Duration};
 
 use leasehold_testkit::servers::{
-    StartError, etcd, memcached, mongodb, mysql, postgres, redis, redis::Replicated, start_or_skip, zookeeper,
+    StartError, etcd, memcached, mongodb,
+    mysql::{Brand, MySql},
+    postgres, redis,
+    redis::Replicated,
+    start_or_skip, zookeeper,
     zookeeper::Ensemble,
 };
 
@@ -49,7 +53,8 @@ async fn rows() -> Option<Vec<String>> {
         row("`memory:`", "memory:").await,
         row("`sqlite:`", &file).await,
         served("`postgres://`", postgres::Postgres::start, |server| server.url("postgres")).await?,
-        served("`mysql://`, `mariadb://`", || MySql::start(Brand::MariaDb), |server| server.url("mysql")).await?,
+        served("`mysql://`, `mariadb://`", || MySql::start(Brand::MariaDb), |server| server.url("mysql"))
+            .await?,
         served("`redis://`", redis::Redis::start, redis::Redis::url).await?,
         served("`redis+sentinel://`", redis::Sentinels::start, redis::Sentinels::url).await?,
         served("`redis+replicas://`", || Replicated::start(1), Replicated::url).await?,

@@ -22,7 +22,7 @@ leasehold_testkit::conformance!(postgres, real, {
     fixture(server.url("postgres"), server)
 });
 
-leasehold_testkit::conformance!(pooled, real, {
+leasehold_testkit::conformance!(pooled, slow, {
     static SERVERS: Shared<(servers_of::Pooler, servers_of::Postgres)> = Shared::new();
     let servers = SERVERS.get(|| {
         let server = servers_of::Postgres::start()?;

@@ -48,8 +48,19 @@ fn a_wrong_key_in_the_file_names_the_right_one() {
     assert_eq!(refused.code, 78);
     assert_eq!(
         refused.stderr,
-        "leasehold: error: leasehold.toml: unknown key \"stroe\"; did you mean \"store\"?\n"
+        "leasehold: error: connect: leasehold.toml:1: unknown key \"stroe\"; did you mean \"store\"?\n"
     );
+}
+
+#[test]
+fn a_profile_of_the_file_is_chosen_by_a_variable() {
+    let place = Place::new();
+    let text =
+        "store = \"sqlite:${LEASEHOLD_TEST_NAME:-here}.db\"\n[profiles.test]\nstore = \"sqlite:test.db\"";
+    fs::write(place.path("leasehold.toml"), text).unwrap();
+    assert_eq!(store_shown(&place, &[], &[]), "here.db");
+    assert_eq!(store_shown(&place, &[], &[("LEASEHOLD_TEST_NAME", "there")]), "there.db");
+    assert_eq!(store_shown(&place, &[], &[("LEASEHOLD_PROFILE", "test")]), "test.db");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn wrong_uses_of_the_others() {
         ",
         "
         $ --config missing.toml --prefix p ls
-        ! leasehold: error: missing.toml: No such file or directory (os error 2)
+        ! leasehold: error: connect: missing.toml: No such file or directory (os error 2)
         [78]
         ",
     ]);

@@ -91,6 +91,10 @@ impl Engine {
         (self.keeper.len(), self.waiting.len(), self.janitor.len())
     }
 
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     pub(crate) async fn idle(&self) {
         self.janitor.idle().await;
     }

@@ -4,7 +4,10 @@
 
 use std::{io, time::Duration};
 
-use leasehold_testkit::servers::{StartError, zookeeper::Ensemble};
+use leasehold_testkit::servers::{
+    StartError,
+    zookeeper::{Ensemble, ZooKeeper},
+};
 
 use super::Pack;
 use crate::{clock::rest, dice::Dice};
@@ -51,7 +54,7 @@ impl Pack for Three {
             rest(dice.between(lease / 2, lease * 2));
             self.0.members()[member].resume()?;
         }
-        self.0.members().iter().try_for_each(|member| member.await_serving())
+        self.0.members().iter().try_for_each(ZooKeeper::await_serving)
     }
 
     /// The leader lists every ephemeral node. Those of the killed go with their sessions.
