@@ -17,7 +17,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debian, Ubuntu), then run all tests
-cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests
+cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests,
+                                               and a short run under faults
 cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
 cargo xtask bench                              ratios against the limit, in one run
 cargo xtask reliability [--store S] [--seconds N | --operations N] [--seed K] [--short]
