@@ -52,7 +52,8 @@ impl Fault {
     }
 }
 
-/// The table: memcached's refusals, and what they are to our users. None of them was applied.
+/// The table: memcached's refusals, and what they are to our users. A write that it has no room for was not applied, but
+/// what was there before may be gone all the same.
 fn refused(line: &str) -> Error {
     let (kind, message) = match line {
         _ if line.contains("unauthenticated") || line.contains("authentication failure") => (
@@ -60,10 +61,10 @@ fn refused(line: &str) -> Error {
             "memcached does not accept our user and password; give them in the store URL".into(),
         ),
         _ if line.contains("out of memory") => {
-            (ErrorKind::Unavailable, "memcached is out of memory; give it more (-m)".into())
+            (ErrorKind::Indeterminate, "memcached is out of memory; give it more (-m)".into())
         }
         _ if line.contains("too large") => {
-            (ErrorKind::Unavailable, "too many hold or wait for this name for one item of memcached".into())
+            (ErrorKind::Indeterminate, "too many hold or wait for this name for one item of memcached".into())
         }
         _ => (ErrorKind::Internal, format!("memcached refused: {line}")),
     };
@@ -99,8 +100,8 @@ mod tests {
         for (line, kind) in [
             ("CLIENT_ERROR unauthenticated", ErrorKind::Denied),
             ("CLIENT_ERROR authentication failure", ErrorKind::Denied),
-            ("SERVER_ERROR out of memory storing object", ErrorKind::Unavailable),
-            ("SERVER_ERROR object too large for cache", ErrorKind::Unavailable),
+            ("SERVER_ERROR out of memory storing object", ErrorKind::Indeterminate),
+            ("SERVER_ERROR object too large for cache", ErrorKind::Indeterminate),
             ("CLIENT_ERROR bad command line format", ErrorKind::Internal),
         ] {
             assert_eq!(Fault::Refused(line.to_owned()).of_write().kind(), kind, "{line}");

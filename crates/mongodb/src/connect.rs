@@ -45,6 +45,8 @@ pub(crate) async fn open(config: MongodbConfig) -> Result<Found> {
     let mut options = parsed(&config).await?;
     options.server_selection_timeout.get_or_insert(SELECTION);
     options.connect_timeout.get_or_insert(SELECTION);
+    // A write that the driver repeats may be refused the second time and done the first; we repeat by our own ids.
+    options.retry_writes = Some(false);
     options.app_name.get_or_insert_with(|| "leasehold".to_owned());
     let database = options.default_database.clone().unwrap_or_else(|| DATABASE.to_owned());
     let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();

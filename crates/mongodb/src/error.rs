@@ -47,12 +47,10 @@ pub(crate) fn meaning(error: driver::Error, effect: Effect) -> Error {
         Found::Command(command) => of_code(command.code),
         Found::Write(WriteFailure::WriteError(write)) => of_code(write.code),
         Found::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => ErrorKind::Unavailable,
-        // Not confirmed by a majority, or a connection that broke.
-        Found::Write(_) | Found::Io(_) => ErrorKind::Indeterminate,
+        // Not confirmed by a majority, or a connection that broke, by itself or with all others to its server.
+        Found::Write(_) | Found::Io(_) | Found::ConnectionPoolCleared { .. } => ErrorKind::Indeterminate,
         // Both are said before anything is sent.
-        Found::ServerSelection { .. } | Found::ConnectionPoolCleared { .. } | Found::DnsResolve { .. } => {
-            ErrorKind::Unavailable
-        }
+        Found::ServerSelection { .. } | Found::DnsResolve { .. } => ErrorKind::Unavailable,
         Found::InvalidArgument { .. } | Found::InvalidTlsConfig { .. } => ErrorKind::Config,
         Found::IncompatibleServer { .. } => ErrorKind::Unsupported,
         Found::Shutdown => ErrorKind::Closed,

@@ -31,7 +31,7 @@ pub(super) fn is_cohort(spec: &ClaimSpec) -> bool {
 }
 
 /// Hands a hold under this fence on to the next who waits for it here. `false` if it must go back to the store: the
-/// block is used up, half of the lease is gone, all is not well with it, or nobody waits.
+/// block is used up, half of the lease is gone, all is not well with it, it was proved to the store, or nobody waits.
 pub(super) fn hand_on(hold: &Arc<Hold>, fence: u64) -> bool {
     if !is_cohort(&hold.spec) || !may_be_handed_on(hold, fence) {
         return false;
@@ -50,7 +50,8 @@ pub(super) fn hand_on(hold: &Arc<Hold>, fence: u64) -> bool {
 
 fn may_be_handed_on(hold: &Hold, fence: u64) -> bool {
     let is_last = fence + 1 >= hold.fence + hold.spec.fences;
-    !is_last && hold.state() == State::Held && hold.remaining() >= hold.spec.ttl / 2
+    let is_free = !is_last && !hold.is_proved();
+    is_free && hold.state() == State::Held && hold.remaining() >= hold.spec.ttl / 2
 }
 
 /// What to tell those who find the lock in the hands of this process's own cohort.
@@ -199,5 +200,22 @@ mod tests {
         first.release().await.unwrap();
         let next = next.join_next().await.unwrap().unwrap();
         assert_eq!((next.id(), next.fence()), (id, fence + 1));
+    }
+
+    #[tokio::test]
+    async fn what_was_proved_to_the_store_is_not_handed_on() {
+        let client = Client::new(Memory::new());
+        let lock = client.lock("a").cohort(8);
+        let first = lock.acquire().await.unwrap();
+        let (engine, key) = (client.engine(), Key::new("", "a").unwrap());
+        let mut next = tokio::task::JoinSet::from_iter([async move { lock.acquire().await.unwrap() }]);
+        while engine.gate.line(&key).is_none_or(|busy| busy.waiters < 1) {
+            tokio::task::yield_now().await;
+        }
+        let proved = first.proof();
+        first.release().await.unwrap();
+        let next = next.join_next().await.unwrap().unwrap();
+        assert_ne!(next.id(), proved.id);
+        assert!(next.fence() > proved.fence);
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Hold {
     /// gives. Those that `max_hold` cuts short do not count, or renewals would come ever faster towards its end.
     lease: AtomicU64,
     doubt: AtomicBool,
+    /// Somebody has a proof of it, by which the store would know the next holder too: it is not handed on.
+    proved: AtomicBool,
     loss: OnceLock<Loss>,
     /// Rings when the deadline moves, when the lock is lost, and when a cohort has given it back.
     pub(super) told: Notify,
@@ -94,6 +96,7 @@ impl Hold {
             deadline: AtomicU64::new(0),
             lease: AtomicU64::new(0),
             doubt: AtomicBool::new(false),
+            proved: AtomicBool::new(false),
             loss: OnceLock::new(),
             told: Notify::new(),
             holds: Mutex::new(Holds::first(spec.mode)),
@@ -104,6 +107,15 @@ impl Hold {
         };
         hold.believe(sent, grant.granted);
         Arc::new(hold)
+    }
+
+    /// Somebody is given a proof of it.
+    pub(crate) fn prove(&self) {
+        self.proved.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_proved(&self) -> bool {
+        self.proved.load(Ordering::SeqCst)
     }
 
     /// The state at this moment.

@@ -57,7 +57,10 @@ impl Guard {
     }
 
     /// This acquisition as its store knows it, for what only that store can do: see the store's own crate.
+    ///
+    /// A cohort does not hand the lock on after that: whoever has the proof is the last who holds it by this acquisition.
     pub fn proof(&self) -> Proof {
+        self.hold.prove();
         let spec = &self.hold.spec;
         let store = self.hold.engine.backend.info().clone();
         Proof { store, key: spec.key.clone(), id: spec.id, mode: spec.mode, fence: self.fence }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mysql_async::{Conn, Opts, Row, prelude::Queryable};
 use tokio::time::timeout;
 
-use super::error::{failed, not_connected, not_connected_in_time, unfinished};
+use super::error::{ends_connection, failed, not_connected, not_connected_in_time, unfinished};
 use crate::server::{Tried, pool::Pooled};
 
 /// A connection, and whether it can be trusted to be in step.
@@ -42,7 +42,7 @@ impl Connection {
                 Ok(answers)
             }
             Err(error) => {
-                self.broken = !matches!(error, mysql_async::Error::Server(_));
+                self.broken = ends_connection(&error);
                 Err(if answers.is_empty() { failed(&error) } else { unfinished(&error) })
             }
         }

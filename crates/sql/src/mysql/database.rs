@@ -133,6 +133,10 @@ impl Database for MySqlDatabase {
         Some(POLL)
     }
 
+    fn patience(&self) -> Duration {
+        self.config.common.command_timeout
+    }
+
     async fn close(&self) {
         self.pool.close();
     }

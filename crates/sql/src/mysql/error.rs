@@ -74,7 +74,18 @@ fn said(error: &mysql_async::Error) -> String {
 
 /// The server chose us; it is rolled back and worth another try.
 fn gives_way(code: u16) -> bool {
-    matches!(code, 1205 | 1213 | 1020 | 3572)
+    matches!(code, 1205 | 1213 | 1020 | 3572 | 3101 | 4031)
+}
+
+/// The connection is of no more use: the server has ended it, or is one that takes no writes any more.
+pub(super) fn ends_connection(error: &mysql_async::Error) -> bool {
+    match error {
+        mysql_async::Error::Server(answer) => matches!(
+            answer.code,
+            1053 | 1077 | 1079 | 1080 | 1152 | 1184 | 1290 | 1792 | 1836 | 1927 | 3100 | 3169 | 4031
+        ),
+        _ => true,
+    }
 }
 
 /// The table: MySQL's codes, and what they are to our users.
@@ -89,7 +100,10 @@ fn meaning(code: u16) -> (ErrorKind, &'static str) {
         }
         1049 => (Config, "there is no such database; create it, or name another in the store URL"),
         1290 | 1792 | 1836 | 3100 => (Unavailable, "the server is read-only; connect to the primary"),
-        1205 | 1213 | 1020 | 3572 => (Unavailable, "others were in the way again and again; try again"),
+        4031 => (Unavailable, "the server ended a connection that was idle for long; try again"),
+        1205 | 1213 | 1020 | 3572 | 3101 => {
+            (Unavailable, "others were in the way again and again; try again")
+        }
         1040 | 1203 | 1226 => {
             (Unavailable, "the server has no connection left; raise max_connections or use fewer")
         }
@@ -123,6 +137,6 @@ mod tests {
         ] {
             assert_eq!(meaning(code).0, kind, "{code}");
         }
-        assert!(gives_way(1213) && gives_way(1205) && !gives_way(1053) && !gives_way(1290));
+        assert!([1213, 1205, 3101, 4031].into_iter().all(gives_way) && !gives_way(1053) && !gives_way(1290));
     }
 }

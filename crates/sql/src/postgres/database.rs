@@ -205,6 +205,10 @@ impl Database for PostgresDatabase {
         (!self.listener.get().is_some_and(Listener::hears)).then_some(POLL)
     }
 
+    fn patience(&self) -> Duration {
+        self.config.common.command_timeout
+    }
+
     async fn close(&self) {
         self.pool.close();
         if let Some(listener) = self.listener.get() {

@@ -42,6 +42,7 @@ const IDENTITY: &str = "SELECT current_database() || '@' || coalesce(
 
 /// Sees to it that the tables are there. Says what tells this database from every other.
 pub(super) async fn prepare(database: &PostgresDatabase) -> Result<String> {
+    refuse_repeatable_read(database).await?;
     match identify(database).await {
         Err(failure) if is_missing(&failure) => {}
         Ok(None) => {}
@@ -55,6 +56,19 @@ pub(super) async fn prepare(database: &PostgresDatabase) -> Result<String> {
             "our tables were created and are not as they should be; do other tables have their names?";
         Error::new(ErrorKind::Internal, Operation::Connect, message)
     })
+}
+
+/// Under that isolation a statement that waits for rows to be removed goes on with what was there before, and a name's
+/// fences could begin anew. What is serializable is told to try again, and sees what is.
+async fn refuse_repeatable_read(database: &PostgresDatabase) -> Result<()> {
+    let level =
+        database.script("SELECT current_setting('transaction_isolation')").await.map_err(explained)?;
+    if level.as_deref() != Some("repeatable read") {
+        return Ok(());
+    }
+    let message = "transactions of this user or database are REPEATABLE READ unless they say otherwise, under which locks \
+                   are not safe; let its owner run ALTER ROLE … SET default_transaction_isolation = 'read committed'";
+    Err(Error::config(Operation::Connect, message))
 }
 
 /// `None` if the floor is missing: the tables were created by hand and not filled.

@@ -161,6 +161,9 @@ pub trait Database: std::fmt::Debug + Send + Sync + 'static {
     /// How often to look without being rung, if rings of other machines do not come; `None` if they do.
     fn deaf(&self) -> Option<Duration>;
 
+    /// How long one step may take: to give way again and again is not to last longer.
+    fn patience(&self) -> Duration;
+
     /// Closes what it has.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }

@@ -83,6 +83,18 @@ async fn oversize_names_never_reach_the_server() {
 
 /// With the strictest isolation statements of several sessions fail all the time; nobody hears of it.
 #[tokio::test]
+async fn an_isolation_under_which_fences_could_repeat_is_refused() {
+    let place = Place::new().await;
+    let alter =
+        format!("ALTER DATABASE {} SET default_transaction_isolation = 'repeatable read'", place.database);
+    place.plain().await.batch_execute(&alter).await.unwrap();
+    let url = format!("postgres://postgres@{}/{}", place.server.address(), place.database);
+    let error = open(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("read committed"), "{error}");
+}
+
+#[tokio::test]
 async fn serialization_failures_are_borne() {
     let place = Place::new().await;
     let alter =

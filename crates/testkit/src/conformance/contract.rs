@@ -92,6 +92,27 @@ pub(super) async fn attempting_is_idempotent_by_id(fixture: Fixture) {
     assert!(seen(&*backend, &name).await.is_none());
 }
 
+/// C2, late: what an attempt won and nobody heard of is over with its lease. Repeated after that it wins anew or not at
+/// all; it never believes in what others may have by then.
+pub(super) async fn a_repeated_attempt_is_not_granted_what_is_over(fixture: Fixture) {
+    let (backend, name) = (fixture.backend(&Script::new()).await, fixture.name("over"));
+    let lease = fixture.can().await.min_ttl.max(Duration::from_secs(1));
+    let mut claim = backend.claim(spec(&name, Mode::Exclusive, lease));
+    granted(&mut claim).await;
+    tokio::time::sleep(lease).await;
+    let began = tokio::time::Instant::now();
+    if let Attempt::Granted(again) = claim.attempt().await.unwrap() {
+        let mut other = backend.claim(spec(&name, Mode::Exclusive, lease));
+        let answer = other.attempt().await.unwrap();
+        // A machine that stood still meanwhile proves nothing.
+        if began.elapsed() < again.granted {
+            assert!(matches!(answer, Attempt::Busy(_)), "{again:?} {answer:?}");
+        }
+        let _: Release = other.release().await.unwrap();
+    }
+    let _: Release = claim.release().await.unwrap();
+}
+
 /// C2 for permits: a repeated attempt takes no more of them.
 pub(super) async fn a_repeated_attempt_takes_no_more_permits(fixture: Fixture) {
     let (backend, name) = (fixture.backend(&Script::new()).await, fixture.name("permits"));

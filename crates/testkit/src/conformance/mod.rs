@@ -273,6 +273,7 @@ suite! { $
         contract {
             claiming_is_silent,
             attempting_is_idempotent_by_id,
+            a_repeated_attempt_is_not_granted_what_is_over,
             a_repeated_attempt_takes_no_more_permits: Permits,
             only_an_answered_attempt_grants,
             the_bell_remembers,
