@@ -17,6 +17,9 @@ use crate::{clock::rest, worker::Arguments};
 /// How long a worker may take to end after it was asked to: its longest wait in line, and some.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How it is said that a worker ended though nobody asked it to.
+pub const DESERTED: &str = "ended by itself";
+
 /// Workers, each at its place.
 #[derive(Debug)]
 pub struct Fleet {
@@ -118,7 +121,7 @@ impl Fleet {
                 let log = self.template.folder.join(format!("worker-{}.log", member.process));
                 let log = std::fs::read_to_string(log).unwrap_or_default();
                 let last = log.lines().next_back().unwrap_or_default();
-                return Ok(Some(format!("worker {} ended by itself ({status}): {last}", member.process)));
+                return Ok(Some(format!("worker {} {DESERTED} ({status}): {last}", member.process)));
             }
         }
         Ok(None)
@@ -144,6 +147,16 @@ impl Fleet {
             endings.push(member.process);
         }
         Ok(endings.into_iter().map(|process| self.ending(process)).collect())
+    }
+
+    /// Those who panicked somewhere, with what they said: a task's panic does not end its process.
+    pub fn panics(&self) -> impl Iterator<Item = String> {
+        self.processes().filter_map(|process| {
+            let log =
+                std::fs::read_to_string(self.template.folder.join(format!("worker-{process}.log"))).ok()?;
+            let line = log.lines().find(|line| line.contains("panicked at"))?;
+            Some(format!("worker {process}: {line}"))
+        })
     }
 
     fn ending(&self, process: u32) -> Ending {

@@ -174,6 +174,11 @@ impl Report {
         self.done + self.failed + self.unknown
     }
 
+    /// Acquires and releases whose outcome is known: what a run that counts operations counts.
+    pub fn answered(&self) -> u64 {
+        self.done + self.failed
+    }
+
     /// What does not hold of the promise, in words; nothing if all holds.
     pub fn broken(&self, promise: Promise) -> Vec<String> {
         let mut broken = Vec::new();

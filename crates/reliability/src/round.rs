@@ -79,7 +79,7 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     register.close();
     rest(plan.manner.lease + Duration::from_secs(1));
     let (leaks, claim) = audit::leaks(&*pack, &endings, &killed(&fleet, &windows));
-    report.leaks.extend(leaks);
+    report.leaks.extend(leaks.into_iter().chain(fleet.panics()));
     report.claim = claim;
     let errors = endings.iter().filter_map(|ending| ending.words.as_ref()).flatten();
     for (word, count) in errors.filter(|(word, _)| word.starts_with("error ") || word == "shutdown") {

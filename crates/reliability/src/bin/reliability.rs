@@ -3,7 +3,7 @@
 //! Longer runs are several rounds, each with servers, workers and a seed of its own, and each checked by itself: what is
 //! kept of it are counts. A round that finds a violation keeps its folder and prints the command that repeats it.
 //!
-//! With `--operations` the rounds of stores that exclude go on until so many acquires and releases were checked.
+//! With `--operations` the rounds of stores that exclude go on until so many acquires and releases were answered.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use std::{
 
 use clap::Parser;
 use leasehold_reliability::{
-    enclosure,
+    enclosure, fleet,
     options::{Goal, Options},
     packs::{Promise, STORES, Store},
     report::Report,
@@ -141,7 +141,10 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
         let seconds = match options.goal(store) {
             Goal::Seconds(wanted) if index == wanted.div_ceil(ROUND).max(1) => return Ok(sum),
             Goal::Seconds(wanted) => wanted / wanted.div_ceil(ROUND).max(1),
-            Goal::Operations(wanted) if sum.operations() >= wanted || index == ROUNDS => return Ok(sum),
+            Goal::Operations(wanted) if sum.answered() >= wanted => return Ok(sum),
+            Goal::Operations(_) if index == ROUNDS => {
+                return Err(format!("only {} operations were answered in {ROUNDS} rounds", sum.answered()));
+            }
             Goal::Operations(wanted) => next_round(&sum, wanted),
         };
         let seed = seed + index;
@@ -149,7 +152,7 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
         say(&format!("{}: round {index}, {seconds} s, seed {seed}", store.name));
         match one_round(store, options, seconds, seed) {
             Ok(report) => sum.add(report),
-            Err(problem) if options.operations.is_some() && sum.given_up.len() < GIVEN_UP => {
+            Err(problem) if may_be_given_up(&problem, options) && sum.given_up.len() < GIVEN_UP => {
                 say(&format!("{}: round {index} could not be carried through: {problem}", store.name));
                 sum.given_up.push(format!("{} with seed {seed}: {problem}", store.title));
             }
@@ -160,15 +163,20 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
     }
 }
 
+/// Whether a round may come to nothing: not if one of our own workers ended by itself.
+fn may_be_given_up(problem: &str, options: &Options) -> bool {
+    options.operations.is_some() && !problem.contains(fleet::DESERTED)
+}
+
 /// How many seconds the next round of a run is to have that counts operations: as many as are needed for what is
 /// missing, if that fits into memory.
 fn next_round(sum: &Report, wanted: u64) -> u64 {
     if sum.seconds == 0 {
         return FIRST;
     }
-    let speed = (sum.operations() / sum.seconds).max(1);
+    let speed = (sum.answered() / sum.seconds).max(1);
     let most = (HISTORY / speed).clamp(1, LONG_ROUND);
-    ((wanted - sum.operations()) / speed + 1).clamp(FIRST.min(most), most)
+    ((wanted - sum.answered()) / speed + 1).clamp(FIRST.min(most), most)
 }
 
 /// Where the programs of workers are: beside this one.

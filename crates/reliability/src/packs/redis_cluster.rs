@@ -16,26 +16,28 @@ use crate::{clock::rest, dice::Dice};
 const KILL: &str = "primary killed, taken over, restarted";
 const MOVE: &str = "slot of a name moved";
 
-/// Some names that workers use.
+/// Some names that workers use who do everything, and those who only lock.
 const NAMES: [&str; 6] = ["lock-0", "fair-1", "rw-0", "permits-1", "reentry-0", "set-1"];
+const LOCKS: [&str; 4] = ["lock-0", "lock-1", "lock-2", "lock-3"];
 
 struct Slots {
     servers: Cluster,
+    names: &'static [&'static str],
     options: &'static str,
 }
 
 pub(super) fn start() -> Result<Box<dyn Pack>, StartError> {
-    open("")
+    open("", &NAMES)
 }
 
 /// Every grant and renewal is known to the primary's replica before it is believed.
 pub(super) fn start_waiting() -> Result<Box<dyn Pack>, StartError> {
-    open("?wait_replicas=1")
+    open("?wait_replicas=1", &LOCKS)
 }
 
-fn open(options: &'static str) -> Result<Box<dyn Pack>, StartError> {
+fn open(options: &'static str, names: &'static [&'static str]) -> Result<Box<dyn Pack>, StartError> {
     let servers = Cluster::start_as(&Setup::new().with_keeps(Keeps::EveryWrite))?;
-    Ok(Box::new(Slots { servers, options }))
+    Ok(Box::new(Slots { servers, names, options }))
 }
 
 impl Pack for Slots {
@@ -52,7 +54,7 @@ impl Pack for Slots {
     }
 
     fn inflict(&mut self, fault: &str, _lease: Duration, dice: &mut Dice) -> io::Result<()> {
-        let name = *dice.choose(&NAMES);
+        let name = *dice.choose(self.names);
         let slot = self.servers.slot_of(name)?;
         if fault == KILL {
             let old = self.servers.crash_owner(slot)?;
