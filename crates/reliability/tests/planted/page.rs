@@ -33,7 +33,7 @@ pub(crate) fn page(rows: &[Row], commit: &str) -> String {
             said.replace('|', "\\|"),
         );
     }
-    page.push_str("\n## Not planted yet\n\nThese are mistakes of stores that are not here yet; they come with them.\n\n");
+    page.push_str("\n## Not planted\n\n");
     for mistake in WAITING {
         let _ = writeln!(page, "- {mistake}");
     }

@@ -17,11 +17,11 @@ pub(crate) struct Trial {
     pub(crate) check: Check,
 }
 
-/// Mistakes that wait for their stores.
+/// Mistakes that are not planted, and why.
 pub(crate) const WAITING: [&str; 3] = [
-    "advisory lock through a pool: with PostgreSQL and MySQL",
-    "etcd's Lock call, whose waiters outlive their lease: with etcd",
-    "adopting the node of another session: with ZooKeeper",
+    "advisory lock through a pool: our locks in PostgreSQL and MySQL are rows, no session holds them",
+    "etcd's Lock call, whose waiters outlive their lease: it is never called; still to be planted",
+    "adopting the node of another session of ZooKeeper: still to be planted",
 ];
 
 /// The seeded run: three clients with faults of their own, every kind of lock, the history judged.
