@@ -19,7 +19,7 @@ use crate::scripted::{Fault, Script, Verb};
 /// A lease of which less than half is left is not passed on: the next has one of its own.
 pub(super) async fn half_a_lease_is_not_passed_on(fixture: Fixture) {
     let (client, name) = (fixture.client().await, fixture.name("half"));
-    let brief = fixture.brief().await * 2;
+    let brief = fixture.brief().await * 4;
     let lock = client.lock(&name).ttl(brief).no_renew().cohort(8);
     let first = take(&lock).await;
     let id = first.id();

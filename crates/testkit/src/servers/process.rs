@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tempfile::TempDir;
 
 use super::nursery;
@@ -171,12 +171,15 @@ impl Server {
         (self.recipe.answers)(self.address())
     }
 
-    /// Stops it where it stands (SIGSTOP): connections stay open and nothing answers.
+    /// Stops it where it stands (SIGSTOP), all of its threads: connections stay open and nothing answers.
     ///
     /// # Errors
     /// If the process is gone.
     pub fn pause(&self) -> io::Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        let ended = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(process_id(self.child.id())?), ended)?;
+        Ok(())
     }
 
     /// Lets it go on (SIGCONT).
@@ -243,9 +246,12 @@ impl Drop for Server {
 
 /// Only ever one process: a child's id is positive and names no group.
 pub(super) fn signal_process(pid: u32, signal: Signal) -> io::Result<()> {
+    Ok(kill_process(process_id(pid)?, signal)?)
+}
+
+fn process_id(pid: u32) -> io::Result<Pid> {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("the server has no process id"))?;
-    Ok(kill_process(pid, signal)?)
+    pid.ok_or_else(|| io::Error::other("the server has no process id"))
 }
 
 /// Starts a server on one port after the other, for as long as it ends at once.
