@@ -100,7 +100,7 @@ async fn listen(connector: Connector, bells: Bells, hears: Arc<AtomicBool>) {
     }
 }
 
-/// A connection that hears; `None` if it does not hear its own word.
+/// A connection that hears; `None` if it does not hear our own word.
 async fn begin(connector: &Connector, bells: &Bells) -> Tried<Option<Connection>> {
     let word = format!("echo {}", ClientId::random());
     let echo = Arc::new(Notify::new());
@@ -115,7 +115,10 @@ async fn begin(connector: &Connector, bells: &Bells) -> Tried<Option<Connection>
     };
     let connection = connector.connect_hearing(ear).await?;
     connection.client.batch_execute("LISTEN leasehold").await.map_err(failed)?;
-    connection.client.batch_execute(&format!("NOTIFY leasehold, '{word}'")).await.map_err(failed)?;
+    // From another connection: behind a pooler our own word may come back by the session that we had for both.
+    let other = connector.connect().await?;
+    other.client.batch_execute(&format!("NOTIFY leasehold, '{word}'")).await.map_err(failed)?;
+    drop(other);
     if timeout(ECHO, echo.notified()).await.is_ok() {
         return Ok(Some(connection));
     }
