@@ -20,7 +20,7 @@ async fn counted(plain: &tokio_postgres::Client) -> u32 {
 /// How many clients have heard their own word, the last thing they say before they listen.
 async fn listening(plain: &tokio_postgres::Client) -> i64 {
     let count = "SELECT count(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND state = 'idle' AND query LIKE 'NOTIFY leasehold%'";
+                 WHERE datname = current_database() AND state = 'idle' AND query LIKE 'LISTEN leasehold%'";
     plain.query_one(count, &[]).await.unwrap().get(0)
 }
 
