@@ -1,7 +1,7 @@
 //! Everything a change must pass, in the order in which it fails soonest.
 
 use crate::{
-    install, planted,
+    bench, install, planted,
     steps::{Outcome, cargo, cargo_with, say},
     tests, tidy,
 };
@@ -26,7 +26,8 @@ pub(crate) fn run(allow_missing: bool) -> Outcome {
     cargo_with("documentation", ("RUSTDOCFLAGS", "--deny warnings"), &docs)?;
     licences()?;
     install::all(allow_missing)?;
-    tests::run(allow_missing, &[])
+    tests::run(allow_missing, &[])?;
+    bench::smoke()
 }
 
 /// Features only add: each compiles alone, and none at all does too.

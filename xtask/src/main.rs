@@ -1,9 +1,10 @@
 //! Chores of this repository, `cargo xtask WHAT`.
 //!
 //! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
-//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults; `planted` shows that the
+//! what no compiler does; `bench` compares with the limit and with others; `reliability` runs stores under faults; `planted` shows that the
 //! checks find known bugs. Each says what it does before it does it.
 
+mod bench;
 mod ci;
 mod install;
 mod planted;
@@ -19,7 +20,8 @@ const USAGE: &str = "\
 cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debian, Ubuntu), then run all tests
 cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests
 cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
-cargo xtask bench                              ratios against the limit, in one run
+cargo xtask bench [--quick] [--only SECTION]   against the limit and other libraries, in one run; writes
+                                               docs/benchmarks.md (--quick, --only: target/bench/benchmarks.md)
 cargo xtask reliability [--store S] [--seconds N | --operations N] [--seed K] [--short]
                                                stores under faults; writes docs/reliability.md
 cargo xtask planted [BUG]                      known bugs must be found; writes docs/reliability-planted.md
@@ -38,6 +40,9 @@ fn main() -> ExitCode {
     if what == "reliability" {
         return end(reliability::run(&rest));
     }
+    if what == "bench" {
+        return end(bench::run(&rest));
+    }
     if what == "planted" {
         return end(planted::run(&rest));
     }
@@ -49,7 +54,6 @@ fn main() -> ExitCode {
         "test" => install::all(allow_missing).and_then(|()| tests::run(allow_missing, passed)),
         "ci" => ci::run(allow_missing),
         "tidy" => tidy::run(),
-        "bench" => bench(),
         "" | "help" | "--help" | "-h" => return usage(""),
         other => return usage(&format!("unknown chore {other:?}")),
     };
@@ -64,12 +68,6 @@ fn end(done: steps::Outcome) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The command is built first: one of the ratios is its own.
-fn bench() -> steps::Outcome {
-    steps::cargo("the command", &["build", "--release", "--package", "leasehold-cli"])?;
-    steps::cargo("the ratios", &["run", "--release", "--package", "leasehold-benches"])
 }
 
 fn usage(problem: &str) -> ExitCode {

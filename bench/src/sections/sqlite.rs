@@ -2,34 +2,53 @@
 
 use leasehold::connect;
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::runtime::Runtime;
 
-use crate::{alternate::alternate, report::Report};
+use crate::{
+    alternate::alternate,
+    findings::{Findings, Table},
+    harness::Stage,
+};
 
-pub(crate) fn run(report: &mut Report, runtime: &Runtime) {
-    let folder = tempfile::tempdir().expect("a folder for the database");
+pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), String> {
+    stage.progress.section("SQLite", 1);
+    stage.progress.step("uncontended");
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| said(&error))?;
+    let folder = tempfile::tempdir().map_err(|error| said(&error))?;
     let file = folder.path().join("locks.db");
     let url = format!("sqlite:{}", file.display());
-    let locks = runtime.block_on(connect(&url)).expect("a new database opens");
-    let mut bare = bare(&file).expect("the same file opens");
+    let locks = runtime.block_on(connect(&url)).map_err(|error| said(&error))?;
+    let mut bare = bare(&file).map_err(|error| said(&error))?;
     let lock = locks.lock("one");
+    let (mut failed, mut bare_failed) = (Ok(()), Ok(()));
     let mut ours = |times| {
-        runtime.block_on(async {
+        let done: leasehold::Result<()> = runtime.block_on(async {
             for _ in 0..times {
-                let guard = lock.acquire().await.expect("nobody else asks for it");
-                guard.release().await.expect("it is held");
+                lock.acquire().await?.release().await?;
             }
+            Ok(())
         });
+        failed = done.map_err(|error| said(&error));
     };
     let mut round = 0_u64;
     let mut theirs = |times| {
         for _ in 0..2 * times {
             round += 1;
-            transaction(&mut bare, round).expect("nobody else writes");
+            if let Err(error) = transaction(&mut bare, round) {
+                bare_failed = Err(said(&error));
+            }
         }
     };
-    let comparison = alternate(15, 1_000, &mut ours, &mut theirs);
-    report.rate("sqlite: acquire+release", "two bare transactions", &comparison, 0.7);
+    let (rounds, times) = stage.args.pick((3, 200), (15, 1_000));
+    let comparison = alternate(rounds, times, &mut ours, &mut theirs)?;
+    failed.and(bare_failed)?;
+    findings.target("sqlite.rate", Ok(1.0 / comparison.slowdown()));
+    let head = ["", "ours", "two bare transactions", "×"];
+    let mut table = Table::new("SQLite", "", &head);
+    table.row(comparison.cells("uncontended pair, µs", 1e3));
+    findings.tables.push(table);
+    Ok(())
 }
 
 /// A connection as anybody would set it up for speed, with a table of its own.
