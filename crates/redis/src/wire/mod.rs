@@ -15,9 +15,9 @@
 //! it on the same connection. Such a wire is a second one to the same server, for what needs it.
 
 mod dial;
+mod writer;
 
 use std::{
-    collections::VecDeque,
     fmt,
     future::Future,
     pin::Pin,
@@ -25,19 +25,16 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use leasehold_core::planted::{Bug, planted};
-use redis::{Cmd, Pipeline, RedisError, Value};
+use redis::{Cmd, Pipeline, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 pub(crate) use self::dial::{Dialer, Find, Line, Pause, Whereabouts, chance};
+use self::writer::Writer;
 use crate::{config::Address, error::Fault, scripts::Script};
-
-/// The most requests in one write.
-const BATCH: usize = 512;
 
 /// So many queued requests are worth a write. A server answers what it has read when it has done all of it, so if
 /// everybody's requests went out together, it would rest while we work and we while it does: those who could queue later
@@ -107,14 +104,7 @@ impl Wire {
         let patience = dialer.patience() + confirmation.map_or(Duration::ZERO, |asked| asked.timeout);
         let (open, queued, line) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::default());
         let traffic = Arc::new(Traffic { open, queued, enough: Notify::new(), line, patience, confirmation });
-        let writer = Writer {
-            dialer,
-            inbox,
-            traffic: traffic.clone(),
-            under_way: FuturesUnordered::new(),
-            pause: Pause::default(),
-            refuses: None,
-        };
+        let writer = Writer::new(dialer, inbox, traffic.clone());
         tokio::runtime::Handle::current().spawn(writer.run());
         Self { orders, traffic }
     }
@@ -270,136 +260,7 @@ impl Traffic {
 const SILENT: &str = "no answer came in time";
 const GONE: &str = "the runtime of this store is gone";
 
-type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Answer = Option<oneshot::Sender<Result<Value, Fault>>>;
-
-struct Writer {
-    dialer: Dialer,
-    inbox: mpsc::UnboundedReceiver<Order>,
-    traffic: Arc<Traffic>,
-    under_way: FuturesUnordered<Sending>,
-    pause: Pause,
-    /// After a connection that failed: until when not to try again, and what went wrong.
-    refuses: Option<(Instant, RedisError)>,
-}
-
-impl Writer {
-    async fn run(mut self) {
-        let mut batch = VecDeque::new();
-        loop {
-            tokio::select! {
-                order = self.inbox.recv(), if !self.is_awaiting_replicas() => match order {
-                    Some(Order::Send { command, before, answer }) => {
-                        self.traffic.queued.fetch_sub(1, Ordering::AcqRel);
-                        enqueue(&mut batch, before, command, answer);
-                    }
-                    Some(Order::Close) | None => break,
-                },
-                Some(()) = self.under_way.next(), if !self.under_way.is_empty() => continue,
-            }
-            if self.traffic.open.load(Ordering::Acquire) > batch.len() {
-                tokio::select! {
-                    biased;
-                    () = self.traffic.enough.notified() => {}
-                    () = tokio::task::yield_now() => {}
-                }
-            }
-            let closes = self.gather(&mut batch);
-            self.send(&mut batch).await;
-            if closes {
-                break;
-            }
-        }
-        self.inbox.close();
-        *self.traffic.shared() = None;
-        while self.under_way.next().await.is_some() {}
-        while let Some(order) = self.inbox.recv().await {
-            if let Order::Send { answer, .. } = order {
-                deliver(answer, Err(Fault::Closed));
-            }
-        }
-    }
-
-    /// What is sent now would stand behind a `WAIT`, and have one of its own to wait for: so it goes with the next write,
-    /// with whatever comes until then.
-    fn is_awaiting_replicas(&self) -> bool {
-        self.traffic.confirmation.is_some() && !self.under_way.is_empty()
-    }
-
-    /// Takes what is queued. Says whether the wire is to be closed after it.
-    fn gather(&mut self, batch: &mut VecDeque<(Cmd, Answer)>) -> bool {
-        while batch.len() < BATCH {
-            match self.inbox.try_recv() {
-                Ok(Order::Send { command, before, answer }) => {
-                    self.traffic.queued.fetch_sub(1, Ordering::AcqRel);
-                    enqueue(batch, before, command, answer);
-                }
-                Ok(Order::Close) => return true,
-                Err(_) => return false,
-            }
-        }
-        false
-    }
-
-    async fn send(&mut self, batch: &mut VecDeque<(Cmd, Answer)>) {
-        let made = self.connected().await;
-        let mut pipeline = Pipeline::with_capacity(batch.len());
-        let mut answers = Vec::with_capacity(batch.len());
-        for (command, answer) in batch.drain(..) {
-            pipeline.add_command(command);
-            answers.push(answer);
-        }
-        let traffic = self.traffic.clone();
-        let line = match made {
-            Ok(line) => line,
-            Err(error) => return settle(&traffic, answers, Err(Fault::NotSent(error))),
-        };
-        self.under_way.push(Box::pin(async move {
-            let answered = traffic.exchange(line, pipeline, answers.len()).await;
-            settle(&traffic, answers, answered);
-        }));
-        // Out it goes, before anything else that is queued is looked at.
-        let _ = self.under_way.next().now_or_never();
-    }
-
-    /// The connection, made anew if it is lost. Answers that come meanwhile are delivered meanwhile.
-    async fn connected(&mut self) -> Result<Line, RedisError> {
-        if let Some(line) = self.traffic.line() {
-            return Ok(line);
-        }
-        if let Some((until, error)) = &self.refuses
-            && Instant::now() < *until
-        {
-            return Err(error.clone());
-        }
-        let dialer = self.dialer.clone();
-        let mut dialing = std::pin::pin!(dialer.commands());
-        let made = loop {
-            tokio::select! {
-                made = &mut dialing => break made,
-                Some(()) = self.under_way.next(), if !self.under_way.is_empty() => {}
-            }
-        };
-        match made {
-            Ok(line) => {
-                self.pause.reset();
-                self.refuses = None;
-                *self.traffic.shared() = Some(line.clone());
-                Ok(line)
-            }
-            Err(error) => {
-                self.refuses = Some((Instant::now() + self.pause.next(), error.clone()));
-                tracing::debug!(%error, "no connection to Redis");
-                Err(error)
-            }
-        }
-    }
-}
-
-fn enqueue(batch: &mut VecDeque<(Cmd, Answer)>, before: Option<Cmd>, command: Cmd, answer: Answer) {
-    batch.extend(before.map(|before| (before, None)));
-    batch.push_back((command, answer));
-}
 
 /// Marks the answers to a write that too few replicas have confirmed.
 fn confirm(answers: &mut Vec<Result<Value, Fault>>, wanted: u32) {
@@ -414,21 +275,5 @@ fn confirm(answers: &mut Vec<Result<Value, Fault>>, wanted: u32) {
                 *answer = Err(Fault::Unconfirmed { value, confirmed, wanted });
             }
         }
-    }
-}
-
-/// Hands out the answers to what was queued.
-fn settle(traffic: &Traffic, answers: Vec<Answer>, answered: Result<Vec<Result<Value, Fault>>, Fault>) {
-    traffic.open.fetch_sub(answers.len(), Ordering::AcqRel);
-    match answered {
-        Ok(values) => answers.into_iter().zip(values).for_each(|(answer, value)| deliver(answer, value)),
-        Err(fault) => answers.into_iter().for_each(|answer| deliver(answer, Err(fault.clone()))),
-    }
-}
-
-fn deliver(answer: Answer, result: Result<Value, Fault>) {
-    if let Some(answer) = answer {
-        // Whoever asked may be gone.
-        drop(answer.send(result));
     }
 }
