@@ -232,3 +232,23 @@ async fn of_a_thousand_who_ask_at_once_one_asks_the_store_and_one_waits_there() 
         done.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_a_little_asks_for_itself_and_hears_that_it_is_busy() {
+    let world = World::new();
+    let held = world.other.lock("a").acquire().await.unwrap();
+    let slow = || Fault::Slow(Duration::from_secs(1));
+    world.script.next(Verb::Attempt, [slow(), slow()]);
+    let mut patient = JoinSet::new();
+    for _ in 0..3 {
+        let lock = world.client.lock("a");
+        patient.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let refused = world.client.lock("a").wait(Duration::from_millis(1)).try_acquire().await.unwrap();
+    assert!(refused.is_none());
+    held.release().await.unwrap();
+    while let Some(done) = patient.join_next().await {
+        done.unwrap();
+    }
+}

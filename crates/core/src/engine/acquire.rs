@@ -130,10 +130,11 @@ impl Contender {
             Err(contender) => contender,
         };
         let patience = contender.patience;
-        let is_first = patience != Patience::None && is_gated(&contender.spec);
-        let trying = is_first.then(|| Trying::begin(&contender.engine, &contender.spec.key));
+        let can_wait = patience == Patience::Forever && is_gated(&contender.spec);
+        let trying = can_wait.then(|| Trying::begin(&contender.engine, &contender.spec.key));
         if let Some(None) = trying {
-            // Whoever of us asks first asks for all who can wait: the others would only be told that it is busy.
+            // Whoever of us asks first asks for all who can wait: the others would only be told that it is busy. Those
+            // whose patience ends ask for themselves: it may end before the one who asks is answered.
             return Ok(First::Busy(Box::new(contender), None));
         }
         let first = engine.carry_on(contender.first_try(trying.flatten()));

@@ -1,10 +1,11 @@
 //! The gate: in one process only the head of the line contends at the store.
 //!
 //! A thousand tasks that wait for one name are one waiter to the store; the others stand here, in the order they
-//! came. Even before there is a line, whoever could wait does not ask for what another of us is asking for already: of
-//! those who come at once, one tries and the others begin the line. It is for exclusive claims outside the fair line: fair ones must each stand in the store's own line,
-//! and shared ones and permits can be granted side by side. Where a cohort has the name, its line is here even if
-//! nobody stands in it; how a lock is handed on along it is in `cohort.rs`.
+//! came. Even before there is a line, whoever can wait for ever does not ask for what another of us is asking for
+//! already: of those who come at once, one tries and the others begin the line. It is for exclusive claims outside the
+//! fair line: fair ones must each stand in the store's own line, and shared ones and permits can be granted side by
+//! side. Where a cohort has the name, its line is here even if nobody stands in it; how a lock is handed on along it is
+//! in `cohort.rs`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -121,9 +122,14 @@ impl Gate {
         heir: Option<Candidate>,
     ) -> Place<'_> {
         let mut lines = self.lines();
-        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy, now));
+        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy.clone(), now));
         if line.standing == 0 {
             line.heard = now;
+        }
+        if line.silent
+            && let Some(busy) = busy
+        {
+            line.hear(busy, now);
         }
         line.standing += 1;
         line.heirs.extend(heir);
@@ -196,10 +202,9 @@ impl Place<'_> {
     pub(crate) fn told(&self, busy: Option<&Busy>, now: Instant) {
         let mut lines = self.gate.lines();
         let Some(line) = lines.get_mut(&self.key) else { return };
-        line.silent = busy.is_none();
-        if let Some(busy) = busy {
-            line.busy = busy.clone();
-            line.heard = now;
+        match busy {
+            Some(busy) => line.hear(busy.clone(), now),
+            None => line.silent = true,
         }
     }
 
@@ -222,6 +227,11 @@ impl Place<'_> {
 }
 
 impl Line {
+    /// The store has answered one who stands here.
+    fn hear(&mut self, busy: Busy, now: Instant) {
+        (self.busy, self.heard, self.silent) = (busy, now, false);
+    }
+
     fn passing(&self) -> Option<Arc<Hold>> {
         self.cohort.upgrade().filter(|hold| hold.loss().is_none())
     }
