@@ -1,8 +1,8 @@
 //! Chores of this repository, `cargo xtask WHAT`.
 //!
 //! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
-//! what no compiler does; `bench` compares with the limit and with others; `reliability` runs stores under faults; `planted` shows that the
-//! checks find known bugs. Each says what it does before it does it.
+//! what no compiler does; `bench` compares with the limit and with others; `reliability` runs stores under faults;
+//! `planted` shows that the checks find known bugs. Each says what it does before it does it.
 
 mod bench;
 mod ci;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debian, Ubuntu), then run all tests
-cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests
+cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests, bench
 cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
 cargo xtask bench [--quick] [--only SECTION]   against the limit and other libraries, in one run; writes
                                                docs/benchmarks.md (--quick, --only: target/bench/benchmarks.md)

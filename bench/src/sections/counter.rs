@@ -33,8 +33,11 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
         });
     }
     let mut commands = Samples::default();
-    let count = |contender: &Contender| stage.count(Task::new(contender, "counter", tasks, 0.0));
-    field.each(findings, count, |contender, (_, counted)| {
+    let count = |contender: &Contender| {
+        let (ran, counted) = stage.count(Task::new(contender, "counter", tasks, 0.0))?;
+        exact(ran, tasks).map(|_| counted)
+    };
+    field.each(findings, count, |contender, counted| {
         commands.push(&contender.name, tasks, counted.commands as f64 / tasks as f64);
     });
     let ours = seconds.median("leasehold", tasks);
