@@ -14,6 +14,8 @@ pub(crate) struct Findings {
     measured: BTreeMap<&'static str, Result<f64, String>>,
     pub(crate) tables: Vec<Table>,
     pub(crate) charts: Vec<(String, Chart)>,
+    /// What other programs printed, under a title each.
+    pub(crate) texts: Vec<(String, String)>,
     /// Of ours, something did not run or was not exact: the run fails.
     pub(crate) wrong: Vec<String>,
     /// Of others: the page says so.

@@ -66,6 +66,9 @@ fn text(stage: &Stage, findings: &Findings, folder: &str) -> String {
     for table in &findings.tables {
         self::table(&mut out, table);
     }
+    for (title, text) in &findings.texts {
+        line(&mut out, &format!("## {title}\n\n```text\n{text}\n```\n"));
+    }
     compared(&mut out, stage);
     conditions(&mut out, stage);
     out
