@@ -1,7 +1,7 @@
 //! Everything a change must pass, in the order in which it fails soonest.
 
 use crate::{
-    install, planted, reliability,
+    bench, install, planted, reliability,
     steps::{Outcome, cargo, cargo_with, say},
     tests, tidy,
 };
@@ -30,7 +30,8 @@ pub(crate) fn run(allow_missing: bool) -> Outcome {
     licences()?;
     install::all(allow_missing)?;
     tests::run(allow_missing, &[])?;
-    reliability::short(allow_missing)
+    reliability::short(allow_missing)?;
+    bench::smoke()
 }
 
 /// Features only add: each compiles alone, and none at all does too.

@@ -1,9 +1,11 @@
 //! Chores of this repository, `cargo xtask WHAT`.
 //!
 //! `test` installs what the tests need and runs them all; `ci` runs everything a change must pass; `tidy` checks
-//! what no compiler does; `bench` prints the ratios; `reliability` runs stores under faults; `stores` writes the
-//! README's table of what they can do; `planted` shows that the checks find known bugs. Each says what it does before it does it.
+//! what no compiler does; `bench` compares with the limit and with others; `reliability` runs stores under faults;
+//! `stores` writes the README's table of what they can do; `planted` shows that the checks find known bugs. Each says
+//! what it does before it does it.
 
+mod bench;
 mod ci;
 mod install;
 mod planted;
@@ -18,9 +20,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [--allow-missing] [-- ARGS]   install what the tests need (Debian, Ubuntu), then run all tests
 cargo xtask ci [--allow-missing]               everything a change must pass: fmt, clippy, docs, features, tidy, tests,
-                                               and a short run under faults
+                                               and short runs under faults and of the benchmarks
 cargo xtask tidy                               sizes, headers and cancel-safety notes of the source
-cargo xtask bench                              ratios against the limit, in one run
+cargo xtask bench [--quick] [--only SECTION]   against the limit and other libraries, in one run; writes
+                                               docs/benchmarks.md (--quick, --only: target/bench/benchmarks.md)
 cargo xtask reliability [--store S] [--seconds N | --operations N] [--seed K] [--short]
                                                stores under faults; writes docs/reliability.md
 cargo xtask stores                             the README's table of what each store can do, as they say themselves
@@ -40,6 +43,9 @@ fn main() -> ExitCode {
     if what == "reliability" {
         return end(reliability::run(&rest));
     }
+    if what == "bench" {
+        return end(bench::run(&rest));
+    }
     if what == "planted" {
         return end(planted::run(&rest));
     }
@@ -51,7 +57,6 @@ fn main() -> ExitCode {
         "test" => install::all(allow_missing).and_then(|()| tests::run(allow_missing, passed)),
         "ci" => ci::run(allow_missing),
         "tidy" => tidy::run(),
-        "bench" => bench(),
         "stores" => install::all(false).and_then(|()| tests::write_stores()),
         "" | "help" | "--help" | "-h" => return usage(""),
         other => return usage(&format!("unknown chore {other:?}")),
@@ -67,12 +72,6 @@ fn end(done: steps::Outcome) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The command is built first: one of the ratios is its own.
-fn bench() -> steps::Outcome {
-    steps::cargo("the command", &["build", "--release", "--package", "leasehold-cli"])?;
-    steps::cargo("the ratios", &["run", "--release", "--package", "leasehold-benches"])
 }
 
 fn usage(problem: &str) -> ExitCode {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{acquire, break_hold, completions, doctor, ls, man, release, renew, run, show},
+    commands::{acquire, bench, break_hold, completions, doctor, ls, man, release, renew, run, show},
     config,
     print::Volume,
 };
@@ -46,6 +46,7 @@ pub(crate) enum Command {
     Show(show::Args),
     Break(break_hold::Args),
     Doctor(doctor::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
 }

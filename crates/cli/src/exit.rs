@@ -12,9 +12,9 @@ use leasehold::{ErrorKind, Operation, backend::Loss};
 pub(crate) enum Exit {
     /// All went well.
     Success,
-    /// `doctor` found something that makes another failure worse.
+    /// `doctor` found something that makes another failure worse; operations of `bench` failed.
     Warned,
-    /// `doctor` found something that breaks locks by itself.
+    /// `doctor` found something that breaks locks by itself; `bench` saw a broken one.
     Endangered,
     /// The child ended by itself, with this code.
     Child(u8),

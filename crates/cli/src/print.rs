@@ -71,6 +71,11 @@ pub(crate) fn ask(question: &str) {
     ignore(io::stderr().write_all(question.as_bytes()));
 }
 
+/// How something is getting on: over the last such line, on a terminal. An empty one only clears it.
+pub(crate) fn over(line: &str) {
+    ignore(io::stderr().write_all(format!("\r\x1b[2K{line}").as_bytes()));
+}
+
 /// What the command line's own reader has to say: help that was asked for, or what is wrong with it.
 pub(crate) fn help(error: &clap::Error) -> Exit {
     ignore(error.print());

@@ -14,6 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Operation};
 
+/// Letters of a client's text form.
+const CLIENT: usize = 36;
+
 /// A client: 128 random bits, made once when the client is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(u128);
@@ -27,6 +30,18 @@ impl ClientId {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         Self(u128::from_le_bytes(bytes))
+    }
+
+    fn letters(self) -> [u8; CLIENT] {
+        let mut letters = [b'-'; CLIENT];
+        let mut left = self.0;
+        for (at, letter) in letters.iter_mut().enumerate().rev() {
+            if !matches!(at, 8 | 13 | 18 | 23) {
+                *letter = b"0123456789abcdef"[(left & 15) as usize];
+                left >>= 4;
+            }
+        }
+        letters
     }
 }
 
@@ -68,23 +83,29 @@ impl ClaimIds {
 /// Written as a UUID is (8-4-4-4-12), because Redisson writes its own that way.
 impl fmt::Display for ClientId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            (id >> 96) as u32,
-            (id >> 80) as u16,
-            (id >> 64) as u16,
-            (id >> 48) as u16,
-            id & 0xffff_ffff_ffff
-        )
+        f.write_str(ascii(&self.letters())?)
     }
 }
 
+/// Written in one piece: every request has one in it, and each piece would be one more growth of its text.
 impl fmt::Display for ClaimId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.client, self.serial)
+        let mut letters = [b':'; CLIENT + 1 + 20];
+        letters[..CLIENT].copy_from_slice(&self.client.letters());
+        let (mut end, mut power) = (CLIENT + 1, 1);
+        while self.serial / power >= 10 {
+            power *= 10;
+        }
+        while power > 0 {
+            letters[end] = b'0' + (self.serial / power % 10) as u8;
+            (end, power) = (end + 1, power / 10);
+        }
+        f.write_str(ascii(&letters[..end])?)
     }
+}
+
+fn ascii(letters: &[u8]) -> Result<&str, fmt::Error> {
+    std::str::from_utf8(letters).map_err(|_| fmt::Error)
 }
 
 impl fmt::Debug for ClientId {
@@ -155,6 +176,17 @@ mod tests {
     fn ids_survive_their_text_form() {
         let id = ClaimIds::new(ClientId::random()).next();
         assert_eq!(id.to_string().parse::<ClaimId>().unwrap(), id);
+    }
+
+    #[test]
+    fn texts_are_those_of_a_uuid_and_a_number() {
+        let client = ClientId(0x0123_4567_89ab_cdef_0011_2233_4455_66ff);
+        let text = |serial| ClaimId { client, serial }.to_string();
+        assert_eq!(text(0), "01234567-89ab-cdef-0011-2233445566ff:0");
+        assert_eq!(text(10), "01234567-89ab-cdef-0011-2233445566ff:10");
+        assert_eq!(text(907), "01234567-89ab-cdef-0011-2233445566ff:907");
+        assert_eq!(text(u64::MAX), "01234567-89ab-cdef-0011-2233445566ff:18446744073709551615");
+        assert_eq!(ClientId(0).to_string(), "00000000-0000-0000-0000-000000000000");
     }
 
     #[test]

@@ -75,18 +75,18 @@ impl RedisClaim {
         self.spec.key.full()
     }
 
-    async fn run(
-        &self,
+    /// Not a future of its own: each would keep a copy of all that it is given.
+    fn run<'a>(
+        &'a self,
         weight: Weight,
-        script: &Script,
-        fill: impl Fn(&mut Cmd) + Sync,
-    ) -> Result<Value, Fault> {
+        script: &'a Script,
+        fill: impl Fn(&mut Cmd) + Send + Sync + 'a,
+    ) -> impl Future<Output = Result<Value, Fault>> + Send + 'a {
         let name = self.name();
-        let filled = |command: &mut Cmd| {
+        self.store.topology.run(name, weight, script, move |command: &mut Cmd| {
             command.arg(1).arg(name);
             fill(command);
-        };
-        self.store.topology.run(name, weight, script, filled).await
+        })
     }
 
     async fn ask(&self) -> Result<Value, Fault> {
@@ -101,12 +101,13 @@ impl RedisClaim {
         };
         let told = u8::from(self.waits && self.store.presence.is_told(spec.id));
         let label = spec.label.as_deref().unwrap_or("");
-        let common = |command: &mut Cmd| {
-            command.arg(&self.id).arg(lease).arg(keep).arg(line).arg(told).arg(label).arg(verb);
+        let id = &self.id;
+        let common = move |command: &mut Cmd| {
+            command.arg(id).arg(lease).arg(keep).arg(line).arg(told).arg(label).arg(verb);
         };
         match (self.form, spec.mode) {
             (Form::Open, _) => {
-                let read = |command: &mut Cmd| {
+                let read = move |command: &mut Cmd| {
                     command.arg("read").arg("").arg(verb);
                 };
                 self.run(Weight::Plain, &scripts::LATCH, read).await
@@ -114,29 +115,22 @@ impl RedisClaim {
             (Form::Read, _) => self.run(Weight::Promise, &scripts::SHARE, common).await,
             (Form::Permits, Mode::Permits { take, of }) => {
                 let permits = permit::permits(spec.id, take.get());
-                self.run(Weight::Promise, &scripts::PERMITS, |command| {
+                self.run(Weight::Promise, &scripts::PERMITS, move |command| {
                     common(command);
                     command.arg(of.get()).arg(&permits);
                 })
                 .await
             }
             (Form::Counting, Mode::Permits { take, of }) => {
-                self.run(Weight::Promise, &scripts::COUNT, |command| {
+                self.run(Weight::Promise, &scripts::COUNT, move |command| {
                     common(command);
                     command.arg(of.get()).arg(take.get());
                 })
                 .await
             }
             (form, _) => {
-                self.run(Weight::Promise, &scripts::LOCK, |command| {
-                    command
-                        .arg(&self.id)
-                        .arg(lease)
-                        .arg(keep)
-                        .arg(form.word())
-                        .arg(line)
-                        .arg(told)
-                        .arg(label);
+                self.run(Weight::Promise, &scripts::LOCK, move |command| {
+                    command.arg(id).arg(lease).arg(keep).arg(form.word()).arg(line).arg(told).arg(label);
                     if spec.fences > 1 {
                         command.arg(spec.fences - 1);
                     }
@@ -162,7 +156,8 @@ impl RedisClaim {
             Tried::Other { kind, number } => Err(self.conflict(&kind, number)),
             Tried::Busy { left, place, waiters, scene } => {
                 let mut busy = Busy::default();
-                busy.holders = people::holders(&self.store.presence, &*self.store.topology, &scene).await;
+                let holders = people::holders(&self.store.presence, &*self.store.topology, &scene);
+                busy.holders = Box::pin(holders).await;
                 busy.place = Some(place).filter(|place| *place > 0);
                 busy.waiters = waiters;
                 busy.retry_after = Some(millis(left));
@@ -291,9 +286,10 @@ impl Claim for RedisClaim {
         let permits = permit::of(self.spec.id, self.spec.mode);
         let verb = self.store.topology.verb();
         let line = if self.spec.fair { "leave" } else { "" };
+        let id = &self.id;
         let answer = self
-            .run(Weight::Plain, &scripts::UNLOCK, |command| {
-                command.arg(&self.id).arg(verb).arg(shape).arg(&permits);
+            .run(Weight::Plain, &scripts::UNLOCK, move |command| {
+                command.arg(id).arg(verb).arg(shape).arg(&permits);
                 command.arg(barrier).arg(line).arg(u8::from(told));
             })
             .await;

@@ -81,9 +81,8 @@ impl Presence {
         lock(&self.standing).insert(id);
         if let Some((standing, since)) = lock(&self.told).get(&id) {
             let name = standing.key.full();
-            let mut command = redis::cmd("EVAL");
-            command.arg(&scripts::STANDS.text);
-            fill_note(&mut command, standing, since.elapsed());
+            let since = since.elapsed();
+            let command = scripts::STANDS.by_text(|command| fill_note(command, standing, since));
             topology.node(name).wire.tell(command);
         }
     }

@@ -6,6 +6,8 @@
 
 use std::sync::LazyLock;
 
+use redis::Cmd;
+
 /// A script and its digest.
 #[derive(Debug)]
 pub(crate) struct Script {
@@ -67,6 +69,29 @@ impl Script {
         let sha = redis::Script::new(&text).get_hash().to_owned();
         Self { text, sha }
     }
+
+    /// The request that runs it where the server has it.
+    pub(crate) fn by_digest(&self, fill: impl Fn(&mut Cmd)) -> Cmd {
+        let mut command = roomy("EVALSHA");
+        command.arg(&self.sha);
+        fill(&mut command);
+        command
+    }
+
+    /// The request that runs it anywhere.
+    pub(crate) fn by_text(&self, fill: impl Fn(&mut Cmd)) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&self.text);
+        fill(&mut command);
+        command
+    }
+}
+
+/// A request with room for what most scripts are told: growing step by step costs more than all else about it.
+fn roomy(verb: &str) -> Cmd {
+    let mut command = Cmd::with_capacity(16, 256);
+    command.arg(verb);
+    command
 }
 
 #[cfg(test)]

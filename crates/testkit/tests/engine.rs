@@ -213,3 +213,42 @@ async fn a_cohort_costs_one_pair_of_requests_for_all_its_members() {
     let calls = [Verb::Attempt, Verb::Release].map(|verb| world.script.calls(verb));
     assert_eq!((calls, world.script.requests()), ([4, 4], 8));
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_a_thousand_who_ask_at_once_one_asks_the_store_and_one_waits_there() {
+    let world = World::new();
+    let held = world.other.lock("a").acquire().await.unwrap();
+    let slow = || Fault::Slow(Duration::from_secs(1));
+    world.script.next(Verb::Attempt, [slow(), slow()]);
+    let mut tasks = JoinSet::new();
+    for _ in 0..1000 {
+        let lock = world.client.lock("a");
+        tasks.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(world.script.calls(Verb::Attempt), 2);
+    held.release().await.unwrap();
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_a_little_asks_for_itself_and_hears_that_it_is_busy() {
+    let world = World::new();
+    let held = world.other.lock("a").acquire().await.unwrap();
+    let slow = || Fault::Slow(Duration::from_secs(1));
+    world.script.next(Verb::Attempt, [slow(), slow()]);
+    let mut patient = JoinSet::new();
+    for _ in 0..3 {
+        let lock = world.client.lock("a");
+        patient.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let refused = world.client.lock("a").wait(Duration::from_millis(1)).try_acquire().await.unwrap();
+    assert!(refused.is_none());
+    held.release().await.unwrap();
+    while let Some(done) = patient.join_next().await {
+        done.unwrap();
+    }
+}

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod acquire;
+pub(crate) mod bench;
 pub(crate) mod break_hold;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -37,6 +38,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Show(args) => block_on(show::run(args, &store.resolve()?, talk)),
         Command::Break(args) => block_on(break_hold::run(args, &store.resolve()?, talk.volume())),
         Command::Doctor(args) => block_on(doctor::run(args, &store.resolve()?, talk)),
+        Command::Bench(args) => bench::run(&args, &store.resolve()?, talk),
     }
 }
 

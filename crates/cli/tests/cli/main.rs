@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bench;
 mod crash;
 mod doctor;
 mod listing;

@@ -12,7 +12,7 @@ use super::{
     Engine, SharedHold,
     cohort::{Candidate, Heir, Turn, is_cohort},
     contend::{Contended, Contest, MARGIN, in_time},
-    gate::Place,
+    gate::{Place, Trying},
     hold::{Hold, Keeping},
     janitor::Janitor,
     leave,
@@ -54,17 +54,18 @@ pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquir
     let line = if is_gated(&order.spec) { engine.gate.line(&order.spec.key) } else { None };
     let contender = Contender::new(engine.clone(), order);
     let (contender, busy) = match line {
-        Some(busy) => (contender, busy),
+        Some(busy) => (contender, Some(busy)),
         None => match contender.try_first(engine).await? {
             First::Held(won) => return Ok(Acquired::Held(won)),
-            First::Busy(contender, busy) => (contender, busy),
+            First::Busy(contender, busy) => (*contender, busy),
         },
     };
     if patience == Patience::None {
         engine.carry_on(contender.retreat()).await;
-        return Ok(Acquired::Busy(busy));
+        return Ok(Acquired::Busy(busy.unwrap_or_default()));
     }
-    contender.stand(busy).await
+    // Apart, as everything rare here: a future is moved about by those who await it, with all the room it may need.
+    Box::pin(contender.stand(busy)).await
 }
 
 /// A lock that was won and that nobody has taken into their hands yet: dropping it gives it back.
@@ -112,7 +113,8 @@ struct Contender {
 
 enum First {
     Held(Won),
-    Busy(Contender, Busy),
+    /// Not won, with what the store had to say, if it said anything.
+    Busy(Box<Contender>, Option<Busy>),
 }
 
 impl Contender {
@@ -123,18 +125,27 @@ impl Contender {
     }
 
     async fn try_first(self, engine: &Engine) -> Result<First> {
-        match self.try_now() {
-            Ok(first) => first,
-            Err(contender) if contender.patience == Patience::None => {
-                engine.carry_on(contender.first_try()).await
-            }
-            Err(contender) => {
-                // A store that does not answer must not keep us beyond our patience; the request is finished in the
-                // background, and what it won is given back.
-                let patience = contender.patience.and_a_little();
-                let first = patience.bear(&engine.clock, engine.carry_on(contender.first_try())).await;
+        let contender = match self.try_now() {
+            Ok(first) => return first,
+            Err(contender) => contender,
+        };
+        let patience = contender.patience;
+        let can_wait = patience == Patience::Forever && is_gated(&contender.spec);
+        let trying = can_wait.then(|| Trying::begin(&contender.engine, &contender.spec.key));
+        if let Some(None) = trying {
+            // Whoever of us asks first asks for all who can wait: the others would only be told that it is busy. Those
+            // whose patience ends ask for themselves: it may end before the one who asks is answered.
+            return Ok(First::Busy(Box::new(contender), None));
+        }
+        let first = engine.carry_on(contender.first_try(trying.flatten()));
+        match patience {
+            // A store that does not answer must not keep us beyond our patience; the request is finished in the
+            // background, and what it won is given back.
+            Patience::Until(_) => {
+                let first = Box::pin(patience.and_a_little().bear(&engine.clock, first)).await;
                 first.unwrap_or_else(|| Err(unanswered()))
             }
+            Patience::None | Patience::Forever => first.await,
         }
     }
 
@@ -148,7 +159,7 @@ impl Contender {
     }
 
     /// One try, not waiting.
-    async fn first_try(mut self) -> Result<First> {
+    async fn first_try(mut self, _trying: Option<Trying>) -> Result<First> {
         let _ticket = self.engine.trying.ticket();
         let sent = self.engine.clock.now();
         let answer = self.claim().attempt().await;
@@ -161,14 +172,14 @@ impl Contender {
     fn tried(mut self, sent: Instant, answer: Result<Attempt>) -> Result<First> {
         match answer {
             Ok(Attempt::Granted(grant)) => self.hold(grant, sent).map(First::Held),
-            Ok(Attempt::Busy(busy)) => Ok(First::Busy(self, busy)),
+            Ok(Attempt::Busy(busy)) => Ok(First::Busy(Box::new(self), Some(busy))),
             Err(error) if self.patience == Patience::None || error.retry() == Retry::No => Err(error),
-            Err(_) => Ok(First::Busy(self, Busy::default())),
+            Err(_) => Ok(First::Busy(Box::new(self), None)),
         }
     }
 
     /// Moves the claim into a task of its own and awaits its answer; going away is hanging up.
-    async fn stand(self, busy: Busy) -> Result<Acquired> {
+    async fn stand(self, busy: Option<Busy>) -> Result<Acquired> {
         let engine = self.engine.clone();
         let (ticket, patience) = (engine.waiting.ticket(), self.patience.and_a_little());
         let (answer, answered) = oneshot::channel();
@@ -190,7 +201,12 @@ impl Contender {
     }
 
     /// The life of a claim that has to wait, in its own task.
-    async fn live(mut self, busy: Busy, ticket: Ticket, mut answer: oneshot::Sender<Result<Acquired>>) {
+    async fn live(
+        mut self,
+        busy: Option<Busy>,
+        ticket: Ticket,
+        mut answer: oneshot::Sender<Result<Acquired>>,
+    ) {
         let engine = self.engine.clone();
         engine.keeper.stands(&self.spec, None, engine.clock.now());
         let contended = {
@@ -217,7 +233,7 @@ impl Contender {
     /// Waits for our turn among the waiters of this process, then contends at the store.
     async fn stand_in_line(
         &mut self,
-        busy: Busy,
+        busy: Option<Busy>,
         hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
     ) -> Result<Contended> {
         let engine = self.engine.clone();

@@ -191,7 +191,7 @@ mod tests {
         let hold = looks.passing().unwrap();
         let (gone, handed) = Candidate::of(&hold.spec, true).unwrap();
         drop(handed);
-        let _gone = engine.gate.join_as(&key, Busy::default(), now, Some(gone));
+        let _gone = engine.gate.join_as(&key, Some(Busy::default()), now, Some(gone));
         let mut next = tokio::task::JoinSet::from_iter([async move { lock.acquire().await.unwrap() }]);
         while engine.gate.line(&key).is_none_or(|busy| busy.waiters < 3) {
             tokio::task::yield_now().await;

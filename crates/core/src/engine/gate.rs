@@ -1,18 +1,22 @@
 //! The gate: in one process only the head of the line contends at the store.
 //!
 //! A thousand tasks that wait for one name are one waiter to the store; the others stand here, in the order they
-//! came. It is for exclusive claims outside the fair line: fair ones must each stand in the store's own line,
-//! and shared ones and permits can be granted side by side. Where a cohort has the name, its line is here even if
-//! nobody stands in it; how a lock is handed on along it is in `cohort.rs`.
+//! came. Even before there is a line, whoever can wait for ever does not ask for what another of us is asking for
+//! already: of those who come at once, one tries and the others begin the line. It is for exclusive claims outside the
+//! fair line: fair ones must each stand in the store's own line, and shared ones and permits can be granted side by
+//! side. Where a cohort has the name, its line is here even if nobody stands in it; how a lock is handed on along it is
+//! in `cohort.rs`.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, PoisonError, Weak},
 };
 
+use hashbrown::HashSet;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::{
+    Engine,
     acquire::Won,
     cohort::{self, Candidate},
     hold::Hold,
@@ -34,6 +38,8 @@ pub(crate) struct Gate {
     lines: Mutex<HashMap<Key, Line>>,
     /// How many lines there are: an acquire finds out without a lock that there is none.
     count: AtomicUsize,
+    /// Names that one of us is [trying](Trying) for.
+    trying: Mutex<HashSet<Key>>,
 }
 
 /// The local waiters of one name.
@@ -60,6 +66,27 @@ pub(crate) struct Place<'a> {
     turn: Arc<Semaphore>,
 }
 
+/// One of us is trying for a name, not in line, until it is answered.
+#[derive(Debug)]
+pub(super) struct Trying {
+    engine: Arc<Engine>,
+    key: Key,
+}
+
+impl Trying {
+    /// `None` if another one is.
+    pub(super) fn begin(engine: &Arc<Engine>, key: &Key) -> Option<Self> {
+        let is_first = engine.gate.trying().insert(key.clone());
+        is_first.then(|| Self { engine: engine.clone(), key: key.clone() })
+    }
+}
+
+impl Drop for Trying {
+    fn drop(&mut self) {
+        self.engine.gate.trying().remove(&self.key);
+    }
+}
+
 impl Gate {
     /// What the line for this name was last told, if there is a line and the store answers it.
     pub(crate) fn line(&self, key: &Key) -> Option<Busy> {
@@ -82,15 +109,27 @@ impl Gate {
 
     /// Joins the line for this name.
     pub(crate) fn join(&self, key: &Key, busy: Busy, now: Instant) -> Place<'_> {
-        self.join_as(key, busy, now, None)
+        self.join_as(key, Some(busy), now, None)
     }
 
-    /// Joins the line for this name, in one act as a candidate too if a hold may be handed on to us.
-    pub(super) fn join_as(&self, key: &Key, busy: Busy, now: Instant, heir: Option<Candidate>) -> Place<'_> {
+    /// Joins the line for this name, in one act as a candidate too if a hold may be handed on to us. Without anything
+    /// that the store said about it, nobody is told that it is busy until it does.
+    pub(super) fn join_as(
+        &self,
+        key: &Key,
+        busy: Option<Busy>,
+        now: Instant,
+        heir: Option<Candidate>,
+    ) -> Place<'_> {
         let mut lines = self.lines();
-        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy, now));
+        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy.clone(), now));
         if line.standing == 0 {
             line.heard = now;
+        }
+        if line.silent
+            && let Some(busy) = busy
+        {
+            line.hear(busy, now);
         }
         line.standing += 1;
         line.heirs.extend(heir);
@@ -100,7 +139,8 @@ impl Gate {
     /// A cohort has the name from now on: whoever of us wants it waits here.
     pub(super) fn passes(&self, hold: &Arc<Hold>, now: Instant) {
         let mut lines = self.lines();
-        let line = lines.entry(hold.spec.key.clone()).or_insert_with(|| self.begin(Busy::default(), now));
+        let line =
+            lines.entry(hold.spec.key.clone()).or_insert_with(|| self.begin(Some(Busy::default()), now));
         line.cohort = Arc::downgrade(hold);
     }
 
@@ -127,10 +167,11 @@ impl Gate {
         heirs.remove(first).map(|candidate| candidate.sender)
     }
 
-    fn begin(&self, busy: Busy, now: Instant) -> Line {
+    fn begin(&self, busy: Option<Busy>, now: Instant) -> Line {
         self.count.fetch_add(1, Ordering::SeqCst);
         let (turn, cohort, heirs) = (Arc::new(Semaphore::new(1)), Weak::new(), VecDeque::new());
-        Line { turn, standing: 0, busy, heard: now, silent: false, cohort, heirs }
+        let silent = busy.is_none();
+        Line { turn, standing: 0, busy: busy.unwrap_or_default(), heard: now, silent, cohort, heirs }
     }
 
     /// Removes a line nobody needs any more.
@@ -140,6 +181,10 @@ impl Gate {
             lines.remove(key);
             self.count.fetch_sub(1, Ordering::SeqCst);
         }
+    }
+
+    fn trying(&self) -> MutexGuard<'_, HashSet<Key>> {
+        self.trying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Key, Line>> {
@@ -157,10 +202,9 @@ impl Place<'_> {
     pub(crate) fn told(&self, busy: Option<&Busy>, now: Instant) {
         let mut lines = self.gate.lines();
         let Some(line) = lines.get_mut(&self.key) else { return };
-        line.silent = busy.is_none();
-        if let Some(busy) = busy {
-            line.busy = busy.clone();
-            line.heard = now;
+        match busy {
+            Some(busy) => line.hear(busy.clone(), now),
+            None => line.silent = true,
         }
     }
 
@@ -183,6 +227,11 @@ impl Place<'_> {
 }
 
 impl Line {
+    /// The store has answered one who stands here.
+    fn hear(&mut self, busy: Busy, now: Instant) {
+        (self.busy, self.heard, self.silent) = (busy, now, false);
+    }
+
     fn passing(&self) -> Option<Arc<Hold>> {
         self.cohort.upgrade().filter(|hold| hold.loss().is_none())
     }

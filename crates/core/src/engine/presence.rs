@@ -5,7 +5,9 @@
 //! and goes costs nothing. It is information for people; nothing decides by it, and what fails is told again with
 //! the next sign of life.
 
-use std::{collections::HashMap, sync::PoisonError, time::Duration};
+use std::{sync::PoisonError, time::Duration};
+
+use hashbrown::HashMap;
 
 use super::time::Instant;
 use crate::{

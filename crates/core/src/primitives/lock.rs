@@ -277,10 +277,8 @@ impl Lock {
     pub(super) async fn ask(&self, otherwise: Patience) -> Result<Outcome> {
         let order = self.order(Life::Session, otherwise)?;
         if let Some(owner) = &self.owner {
-            return owner
-                .acquire(self.client.engine(), order)
-                .await
-                .map_err(|error| error.about(self.name()));
+            let entered = Box::pin(owner.acquire(self.client.engine(), order)).await;
+            return entered.map_err(|error| error.about(self.name()));
         }
         let mode = order.spec.mode;
         Ok(match acquire(self.client.engine(), order).await.map_err(|error| self.failed(error))? {

@@ -132,13 +132,8 @@ impl dyn Topology {
         let answer = node.wire(weight).run(script, &fill).await;
         let Some(refusal) = answer.as_ref().err().and_then(Fault::refusal) else { return answer };
         // With its text: the other server may not have it.
-        let mut command = redis::cmd("EVAL");
-        command.arg(&script.text);
-        fill(&mut command);
-        match self.elsewhere(name, node, weight, refusal, command).await {
-            Some(answer) => answer,
-            None => answer,
-        }
+        let command = script.by_text(&fill);
+        Box::pin(self.elsewhere(name, node, weight, refusal, command)).await.unwrap_or(answer)
     }
 
     /// As [`run`](Self::run), but a refusal stands.
@@ -160,10 +155,7 @@ impl dyn Topology {
         let node = self.node(name);
         let answer = node.wire.call(command.clone()).await;
         let Some(refusal) = answer.as_ref().err().and_then(Fault::refusal) else { return answer };
-        match self.elsewhere(name, node, Weight::Plain, refusal, command).await {
-            Some(answer) => answer,
-            None => answer,
-        }
+        Box::pin(self.elsewhere(name, node, Weight::Plain, refusal, command)).await.unwrap_or(answer)
     }
 
     /// Listens for what is told about this name on these channels.

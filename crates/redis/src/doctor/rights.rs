@@ -393,7 +393,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut found = BTreeSet::new();
         used(&folder, "lua", &["redis.call('", "redis.pcall('"], &mut found);
-        used(&folder, "rs", &["redis::cmd(\"", ".cmd(\""], &mut found);
+        used(&folder, "rs", &["redis::cmd(\"", ".cmd(\"", "roomy(\""], &mut found);
         assert!(found.len() > 30, "{found:?}");
         found
     }

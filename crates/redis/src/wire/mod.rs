@@ -1,8 +1,8 @@
 //! The wire: one connection to one server, shared by all tasks of a client.
 //!
 //! When nothing is under way a request goes out at once, from the task that makes it. Otherwise it is queued, and one
-//! task writes what is queued in one write, after stepping back once so that others that are ready can queue theirs. On a
-//! runtime with several threads that is worth more than half again as many requests per second.
+//! task writes what is queued in one write, after stepping back once so that others that are ready can queue theirs, or
+//! until there is enough. On a runtime with several threads that is worth more than half again as many requests per second.
 //!
 //! Promises: a request is sent at most once, unless the server says that it did not know the script, which proves that
 //! nothing was done. One refused request fails no other of its write. An answer that does not come in time, or is lost
@@ -15,9 +15,9 @@
 //! it on the same connection. Such a wire is a second one to the same server, for what needs it.
 
 mod dial;
+mod writer;
 
 use std::{
-    collections::VecDeque,
     fmt,
     future::Future,
     pin::Pin,
@@ -25,19 +25,21 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use leasehold_core::planted::{Bug, planted};
-use redis::{Cmd, Pipeline, RedisError, Value};
-use tokio::sync::{mpsc, oneshot};
+use redis::{Cmd, Pipeline, Value};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 pub(crate) use self::dial::{Dialer, Find, Line, Pause, Whereabouts, chance};
+use self::writer::Writer;
 use crate::{config::Address, error::Fault, scripts::Script};
 
-/// The most requests in one write.
-const BATCH: usize = 512;
+/// So many queued requests are worth a write. A server answers what it has read when it has done all of it, so if
+/// everybody's requests went out together, it would rest while we work and we while it does: those who could queue later
+/// go with the next write.
+const ENOUGH: usize = 24;
 
 /// One server's line for requests.
 #[derive(Clone)]
@@ -51,6 +53,10 @@ pub(crate) struct Wire {
 struct Traffic {
     /// Requests that are queued or under way.
     open: AtomicUsize,
+    /// Of those, the ones that are queued.
+    queued: AtomicUsize,
+    /// Rings when so many are queued that there is no point in waiting for more.
+    enough: Notify,
     /// The connection, while there is one.
     line: Mutex<Option<Line>>,
     patience: Duration,
@@ -73,6 +79,14 @@ impl Drop for Direct<'_> {
     }
 }
 
+/// Where the answer to a request comes from.
+enum Begun<'a> {
+    /// Its own exchange, apart: that needs much room, and with many at a time hardly anybody takes this way.
+    Alone(Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + 'a>>),
+    /// The writing task.
+    Queued(oneshot::Receiver<Result<Value, Fault>>),
+}
+
 enum Order {
     Send {
         command: Cmd,
@@ -88,34 +102,37 @@ impl Wire {
     pub(crate) fn start(dialer: Dialer, confirmation: Option<Confirmation>) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
         let patience = dialer.patience() + confirmation.map_or(Duration::ZERO, |asked| asked.timeout);
-        let (open, line) = (AtomicUsize::new(0), Mutex::default());
-        let traffic = Arc::new(Traffic { open, line, patience, confirmation });
-        let writer = Writer {
-            dialer,
-            inbox,
-            traffic: traffic.clone(),
-            under_way: FuturesUnordered::new(),
-            pause: Pause::default(),
-            refuses: None,
-        };
+        let (open, queued, line) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::default());
+        let traffic = Arc::new(Traffic { open, queued, enough: Notify::new(), line, patience, confirmation });
+        let writer = Writer::new(dialer, inbox, traffic.clone());
         tokio::runtime::Handle::current().spawn(writer.run());
         Self { orders, traffic }
     }
 
     /// Sends a request and awaits its answer.
     pub(crate) async fn call(&self, command: Cmd) -> Result<Value, Fault> {
+        match self.begin(command)? {
+            Begun::Alone(answered) => answered.await,
+            Begun::Queued(answered) => answered.await.unwrap_or(Err(Fault::Unknown(GONE))),
+        }
+    }
+
+    /// Queues a request, or sends it at once if there is no other.
+    fn begin(&self, command: Cmd) -> Result<Begun<'_>, Fault> {
         let nobody_before = self.traffic.open.fetch_add(1, Ordering::AcqRel) == 0;
         if nobody_before && let Some(line) = self.traffic.line() {
-            let _direct = Direct(&self.traffic);
-            let mut pipeline = Pipeline::with_capacity(2);
-            pipeline.add_command(command);
-            let answered = self.traffic.exchange(line, pipeline, 1).await;
-            return answered
-                .and_then(|values| values.into_iter().next().unwrap_or(Err(Fault::Unknown(SILENT))));
+            return Ok(Begun::Alone(Box::pin(self.send_alone(Direct(&self.traffic), line, command))));
         }
         let (answer, answered) = oneshot::channel();
         self.order(Order::Send { command, before: None, answer: Some(answer) }, 1)?;
-        answered.await.unwrap_or(Err(Fault::Unknown(GONE)))
+        Ok(Begun::Queued(answered))
+    }
+
+    async fn send_alone(&self, _direct: Direct<'_>, line: Line, command: Cmd) -> Result<Value, Fault> {
+        let mut pipeline = Pipeline::with_capacity(2);
+        pipeline.add_command(command);
+        let mut values = self.traffic.exchange(line, pipeline, 1).await?;
+        values.pop().unwrap_or(Err(Fault::Unknown(SILENT)))
     }
 
     /// As [`call`](Self::call), to a server that is only being given what the request is about.
@@ -135,10 +152,17 @@ impl Wire {
     }
 
     fn order(&self, order: Order, commands: usize) -> Result<(), Fault> {
+        let traffic = &self.traffic;
+        let queued = traffic.queued.fetch_add(1, Ordering::AcqRel) + 1;
         self.orders.send(order).map_err(|_| {
-            self.traffic.open.fetch_sub(commands, Ordering::AcqRel);
+            traffic.open.fetch_sub(commands, Ordering::AcqRel);
+            traffic.queued.fetch_sub(1, Ordering::AcqRel);
             Fault::Closed
-        })
+        })?;
+        if queued == ENOUGH || queued == traffic.open.load(Ordering::Acquire) / 2 {
+            traffic.enough.notify_one();
+        }
+        Ok(())
     }
 
     /// How long an answer may take.
@@ -156,21 +180,17 @@ impl Wire {
     }
 
     /// Runs a script. If the server does not have it, nothing was done: then it is sent with its text.
-    pub(crate) async fn run(&self, script: &Script, fill: &impl Fn(&mut Cmd)) -> Result<Value, Fault> {
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&script.sha);
-        fill(&mut command);
-        match self.call(command).await {
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        fill: &(impl Fn(&mut Cmd) + Sync),
+    ) -> Result<Value, Fault> {
+        match self.call(script.by_digest(fill)).await {
             Err(fault) if fault.is_no_script() && planted(Bug::NoScriptUnknown) => {
                 drop(self.call(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text).clone()).await);
                 Err(Fault::Unknown(SILENT))
             }
-            Err(fault) if fault.is_no_script() => {
-                let mut command = redis::cmd("EVAL");
-                command.arg(&script.text);
-                fill(&mut command);
-                self.call(command).await
-            }
+            Err(fault) if fault.is_no_script() => Box::pin(self.call(script.by_text(fill))).await,
             answer => answer,
         }
     }
@@ -240,124 +260,7 @@ impl Traffic {
 const SILENT: &str = "no answer came in time";
 const GONE: &str = "the runtime of this store is gone";
 
-type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Answer = Option<oneshot::Sender<Result<Value, Fault>>>;
-
-struct Writer {
-    dialer: Dialer,
-    inbox: mpsc::UnboundedReceiver<Order>,
-    traffic: Arc<Traffic>,
-    under_way: FuturesUnordered<Sending>,
-    pause: Pause,
-    /// After a connection that failed: until when not to try again, and what went wrong.
-    refuses: Option<(Instant, RedisError)>,
-}
-
-impl Writer {
-    async fn run(mut self) {
-        let mut batch = VecDeque::new();
-        loop {
-            tokio::select! {
-                order = self.inbox.recv(), if !self.is_awaiting_replicas() => match order {
-                    Some(Order::Send { command, before, answer }) => enqueue(&mut batch, before, command, answer),
-                    Some(Order::Close) | None => break,
-                },
-                Some(()) = self.under_way.next(), if !self.under_way.is_empty() => continue,
-            }
-            if self.traffic.open.load(Ordering::Acquire) > batch.len() {
-                tokio::task::yield_now().await;
-            }
-            let closes = self.gather(&mut batch);
-            self.send(&mut batch).await;
-            if closes {
-                break;
-            }
-        }
-        self.inbox.close();
-        *self.traffic.shared() = None;
-        while self.under_way.next().await.is_some() {}
-        while let Some(order) = self.inbox.recv().await {
-            if let Order::Send { answer, .. } = order {
-                deliver(answer, Err(Fault::Closed));
-            }
-        }
-    }
-
-    /// What is sent now would stand behind a `WAIT`, and have one of its own to wait for: so it goes with the next write,
-    /// with whatever comes until then.
-    fn is_awaiting_replicas(&self) -> bool {
-        self.traffic.confirmation.is_some() && !self.under_way.is_empty()
-    }
-
-    /// Takes what is queued. Says whether the wire is to be closed after it.
-    fn gather(&mut self, batch: &mut VecDeque<(Cmd, Answer)>) -> bool {
-        while batch.len() < BATCH {
-            match self.inbox.try_recv() {
-                Ok(Order::Send { command, before, answer }) => enqueue(batch, before, command, answer),
-                Ok(Order::Close) => return true,
-                Err(_) => return false,
-            }
-        }
-        false
-    }
-
-    async fn send(&mut self, batch: &mut VecDeque<(Cmd, Answer)>) {
-        let made = self.connected().await;
-        let mut pipeline = Pipeline::with_capacity(batch.len());
-        let mut answers = Vec::with_capacity(batch.len());
-        for (command, answer) in batch.drain(..) {
-            pipeline.add_command(command);
-            answers.push(answer);
-        }
-        let traffic = self.traffic.clone();
-        let line = match made {
-            Ok(line) => line,
-            Err(error) => return settle(&traffic, answers, Err(Fault::NotSent(error))),
-        };
-        self.under_way.push(Box::pin(async move {
-            let answered = traffic.exchange(line, pipeline, answers.len()).await;
-            settle(&traffic, answers, answered);
-        }));
-    }
-
-    /// The connection, made anew if it is lost. Answers that come meanwhile are delivered meanwhile.
-    async fn connected(&mut self) -> Result<Line, RedisError> {
-        if let Some(line) = self.traffic.line() {
-            return Ok(line);
-        }
-        if let Some((until, error)) = &self.refuses
-            && Instant::now() < *until
-        {
-            return Err(error.clone());
-        }
-        let dialer = self.dialer.clone();
-        let mut dialing = std::pin::pin!(dialer.commands());
-        let made = loop {
-            tokio::select! {
-                made = &mut dialing => break made,
-                Some(()) = self.under_way.next(), if !self.under_way.is_empty() => {}
-            }
-        };
-        match made {
-            Ok(line) => {
-                self.pause.reset();
-                self.refuses = None;
-                *self.traffic.shared() = Some(line.clone());
-                Ok(line)
-            }
-            Err(error) => {
-                self.refuses = Some((Instant::now() + self.pause.next(), error.clone()));
-                tracing::debug!(%error, "no connection to Redis");
-                Err(error)
-            }
-        }
-    }
-}
-
-fn enqueue(batch: &mut VecDeque<(Cmd, Answer)>, before: Option<Cmd>, command: Cmd, answer: Answer) {
-    batch.extend(before.map(|before| (before, None)));
-    batch.push_back((command, answer));
-}
 
 /// Marks the answers to a write that too few replicas have confirmed.
 fn confirm(answers: &mut Vec<Result<Value, Fault>>, wanted: u32) {
@@ -372,21 +275,5 @@ fn confirm(answers: &mut Vec<Result<Value, Fault>>, wanted: u32) {
                 *answer = Err(Fault::Unconfirmed { value, confirmed, wanted });
             }
         }
-    }
-}
-
-/// Hands out the answers to what was queued.
-fn settle(traffic: &Traffic, answers: Vec<Answer>, answered: Result<Vec<Result<Value, Fault>>, Fault>) {
-    traffic.open.fetch_sub(answers.len(), Ordering::AcqRel);
-    match answered {
-        Ok(values) => answers.into_iter().zip(values).for_each(|(answer, value)| deliver(answer, value)),
-        Err(fault) => answers.into_iter().for_each(|answer| deliver(answer, Err(fault.clone()))),
-    }
-}
-
-fn deliver(answer: Answer, result: Result<Value, Fault>) {
-    if let Some(answer) = answer {
-        // Whoever asked may be gone.
-        drop(answer.send(result));
     }
 }

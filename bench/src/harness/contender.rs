@@ -1,0 +1,62 @@
+//! One of those that are compared.
+
+use std::path::PathBuf;
+
+/// A program to run, and what it is called on the page.
+#[derive(Clone, Debug)]
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    /// Its language and release.
+    pub(crate) about: String,
+    pub(crate) waits: Waits,
+    pub(crate) program: PathBuf,
+    /// Before what every program is given, and after it.
+    pub(crate) before: Vec<String>,
+    pub(crate) after: Vec<String>,
+    pub(crate) is_ours: bool,
+}
+
+/// What it does while a lock is held by somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Waits {
+    /// It is woken.
+    Wakes,
+    /// It looks again and again.
+    Polls,
+}
+
+impl Contender {
+    /// Leasehold, as its locks are by default.
+    pub(crate) fn ours() -> Self {
+        Self::own("leasehold", "worker", &[])
+    }
+
+    /// Leasehold, asked for in another way.
+    pub(crate) fn variant(name: &str, variant: &str) -> Self {
+        Self::own(name, "worker", &[variant])
+    }
+
+    /// The same commands without a library.
+    pub(crate) fn bare(name: &str, variant: &str, connections: &str) -> Self {
+        Self { is_ours: false, ..Self::own(name, "bare", &[variant, connections]) }
+    }
+
+    /// A semaphore of one process.
+    pub(crate) fn local() -> Self {
+        Self { is_ours: false, ..Self::own("local semaphore", "local", &[]) }
+    }
+
+    fn own(name: &str, kind: &str, after: &[&str]) -> Self {
+        Self {
+            name: name.to_owned(),
+            about: "Rust, this commit".to_owned(),
+            waits: Waits::Wakes,
+            // A program that runs has a path, unless the system hides it; then starting it says so.
+            program: std::env::current_exe().unwrap_or_default(),
+            before: vec![kind.to_owned()],
+            after: after.iter().map(|word| (*word).to_owned()).collect(),
+            is_ours: true,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! This program as one of those that are measured.
+
+mod bare;
+mod commands;
+mod held;
+mod local;
+mod ours;
+
+use leasehold_workload::{Ask, perform};
+
+/// Does what is asked of it as a worker; `None` if it was not started as one.
+pub(crate) fn run(words: &[String]) -> Option<Result<(), String>> {
+    let (kind, words) = words.split_first()?;
+    let known = ["worker", "bare", "local"].contains(&kind.as_str());
+    known.then(|| {
+        let ask = Ask::read(words.iter().cloned())?;
+        match (kind.as_str(), ask.scenario.as_str()) {
+            ("bare", _) => bare::run(&ask),
+            ("local", _) => perform::<local::Local>(&ask),
+            (_, "held") => held::run(&ask),
+            _ => perform::<ours::Ours>(&ask),
+        }
+    })
+}

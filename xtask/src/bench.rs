@@ -1,0 +1,42 @@
+//! Leasehold against the limit and against other libraries: builds what it takes, runs it, and has the page written.
+//!
+//! With `--quick` or `--only` the page goes to the build's folder: one in `docs/` has all rows of one long run, or is
+//! not one.
+
+use std::process::Command;
+
+use crate::{
+    reliability::commit,
+    steps::{self, Outcome},
+};
+
+/// The page of a full run, and of any other.
+const PAGE: &str = "docs/benchmarks.md";
+const DRAFT: &str = "target/bench/benchmarks.md";
+
+/// For every change: that everything runs and is exact, never how fast it is.
+pub(crate) fn smoke() -> Outcome {
+    // The debug build is there by then.
+    measure("dev", &["--quick"], DRAFT)
+}
+
+/// Runs it. The words are those of `leasehold-bench`: `--quick`, `--only SECTION`.
+pub(crate) fn run(words: &[String]) -> Outcome {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_quick = words.contains(&"--quick");
+    let page = if is_quick || words.contains(&"--only") { DRAFT } else { PAGE };
+    let build = if is_quick { &[][..] } else { &["--build-peers"] };
+    measure("release", &[&words, build].concat(), page)
+}
+
+/// The command is built too: one of the ratios is its own.
+fn measure(profile: &str, words: &[&str], page: &str) -> Outcome {
+    let packages = ["--package", "leasehold-bench", "--package", "leasehold-cli"];
+    steps::cargo("what is measured", &[&["build", "--profile", profile], &packages[..]].concat())?;
+    let folder = std::path::Path::new(page).parent().unwrap_or(std::path::Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--profile", profile, "--package", "leasehold-bench", "--"]);
+    command.args(["--commit", &commit(), "--page", page]).args(words);
+    steps::run("against the limit and the others", &mut command)
+}
