@@ -208,7 +208,8 @@ mod tests {
     #[test]
     fn a_logarithmic_axis_puts_equal_ratios_at_equal_distances() {
         let axis = Axis::log([1.0, 1000.0].into_iter(), 0.0, 300.0);
-        assert_eq!([axis.at(1.0), axis.at(10.0), axis.at(1000.0)].map(f64::round), [0.0, 100.0, 300.0]);
+        let places = [1.0, 10.0, 1000.0].map(|value| format!("{:.0}", axis.at(value)));
+        assert_eq!(places, ["0", "100", "300"]);
         assert_eq!(axis.ticks().len(), 4);
     }
 
