@@ -4,17 +4,22 @@
 //! however that ends, so there is nothing to clean up. All servers and workers are started from there and talk over its
 //! loopback, and packets dropped there are nobody else's.
 //!
-//! Servers that speak to each other do so from an address of their own ([`PEERS`]), so that a wall can part a server from
-//! its peers and leave it to its clients. A wall drops packets without a word, as a broken network does.
+//! Servers that speak to each other do so from addresses of their own ([`PEERS`] and those that follow it), so that a wall
+//! can part a server from its peers and leave it to its clients. A wall drops packets without a word, as a broken network
+//! does.
 
 use std::{
     io::{self, Write as _},
+    net::Ipv4Addr,
     os::unix::process::CommandExt as _,
     process::{Command, Stdio},
 };
 
-/// From where servers speak to each other.
-pub const PEERS: &str = "127.0.1.1";
+/// From where servers speak to each other: the first of a topology from here.
+pub const PEERS: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+
+/// All addresses that servers speak to each other from.
+const NETWORK: &str = "127.0.1.0/24";
 
 /// Names the process that lives in a network of its own: to start anew keeps the process id.
 const MARK: &str = "LEASEHOLD_ENCLOSED";
@@ -29,6 +34,15 @@ pub enum From {
     Peers,
     /// From all.
     Everybody,
+}
+
+/// A server to be walled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// Where clients find it, and peers that copy from it.
+    pub port: u16,
+    /// Where only its peers find it, if there is such a port, and from where it speaks to them itself.
+    pub bus: Option<(u16, Ipv4Addr)>,
 }
 
 /// A wall around one server. Dropping it opens the way again.
@@ -68,11 +82,19 @@ impl Wall {
     /// # Errors
     /// If this is not a network of our own, or it refuses.
     pub fn around(port: u16, from: From) -> io::Result<Self> {
+        Self::around_all_of(Server { port, bus: None }, from)
+    }
+
+    /// The same for a server that has more than a port.
+    ///
+    /// # Errors
+    /// As for [`around`](Self::around).
+    pub fn around_all_of(server: Server, from: From) -> io::Result<Self> {
         if !is_enclosed() {
             return Err(io::Error::other("no walls are put up in a network that is not our own"));
         }
-        firewall(&rules(port, from))?;
-        Ok(Self { port: Some(port) })
+        firewall(&rules(server, from))?;
+        Ok(Self { port: Some(server.port) })
     }
 
     /// Opens the way again.
@@ -92,14 +114,22 @@ impl Drop for Wall {
     }
 }
 
-fn rules(port: u16, from: From) -> String {
+fn rules(server: Server, from: From) -> String {
+    let port = server.port;
     let [to, back] = match from {
-        From::Peers => [format!("ip saddr {PEERS}"), format!("ip daddr {PEERS}")],
+        From::Peers => [format!("ip saddr {NETWORK} "), format!("ip daddr {NETWORK} ")],
         From::Everybody => [String::new(), String::new()],
     };
+    let mut drops = vec![format!("{to}tcp dport {port}"), format!("{back}tcp sport {port}")];
+    if let Some((bus, own)) = server.bus {
+        // What it says to its peers by itself comes from a port of the moment: only its address tells.
+        drops.extend([format!("tcp dport {bus}"), format!("tcp sport {bus}")]);
+        drops.extend([format!("ip saddr {own}"), format!("ip daddr {own}")]);
+    }
+    let drops: Vec<String> = drops.iter().map(|what| format!("  {what} drop\n")).collect();
     format!(
-        "table inet {TABLE}_{port} {{\n chain input {{\n  type filter hook input priority 0;\n  {to} tcp dport {port} drop\n  \
-         {back} tcp sport {port} drop\n }}\n}}\n"
+        "table inet {TABLE}_{port} {{\n chain input {{\n  type filter hook input priority 0;\n{} }}\n}}\n",
+        drops.concat()
     )
 }
 
@@ -140,8 +170,19 @@ mod tests {
 
     #[test]
     fn a_wall_against_peers_leaves_clients_alone() {
-        let (peers, all) = (rules(7000, From::Peers), rules(7000, From::Everybody));
-        assert_eq!(peers.matches(PEERS).count(), 2);
-        assert!(!all.contains(PEERS) && all.contains("tcp dport 7000 drop"), "{all}");
+        let server = Server { port: 7000, bus: None };
+        let (peers, all) = (rules(server, From::Peers), rules(server, From::Everybody));
+        assert_eq!(peers.matches(NETWORK).count(), 2);
+        assert!(!all.contains(NETWORK) && all.contains("tcp dport 7000 drop"), "{all}");
+    }
+
+    #[test]
+    fn a_wall_around_a_node_keeps_in_what_it_says_by_itself() {
+        let server = Server { port: 7000, bus: Some((7001, PEERS)) };
+        let wall = rules(server, From::Peers);
+        for dropped in ["tcp dport 7001 drop", "ip saddr 127.0.1.1 drop", "ip daddr 127.0.1.1 drop"] {
+            assert!(wall.contains(dropped), "{wall}");
+        }
+        assert!(!wall.contains("\n  tcp dport 7000 drop"), "clients still reach it: {wall}");
     }
 }

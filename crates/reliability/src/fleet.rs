@@ -25,6 +25,8 @@ pub const DESERTED: &str = "ended by itself";
 pub struct Fleet {
     program: PathBuf,
     template: Arguments,
+    /// Where each place finds the store.
+    urls: Vec<String>,
     crew: Vec<Member>,
     started: u32,
 }
@@ -45,14 +47,15 @@ pub struct Ending {
 }
 
 impl Fleet {
-    /// Starts so many workers from this template.
+    /// Starts workers from this template, one for each of these URLs of the store.
     ///
     /// # Errors
     /// If one cannot be started.
-    pub fn start(program: PathBuf, template: Arguments, count: usize) -> io::Result<Self> {
-        let mut fleet = Self { program, template, crew: Vec::new(), started: 0 };
-        for _ in 0..count {
-            let member = fleet.launch()?;
+    pub fn start(program: PathBuf, template: Arguments, urls: Vec<String>) -> io::Result<Self> {
+        let places = urls.len();
+        let mut fleet = Self { program, template, urls, crew: Vec::new(), started: 0 };
+        for place in 0..places {
+            let member = fleet.launch(place)?;
             fleet.crew.push(member);
         }
         Ok(fleet)
@@ -90,7 +93,7 @@ impl Fleet {
     /// # Errors
     /// If it cannot be started.
     pub fn replace(&mut self, place: usize) -> io::Result<()> {
-        self.crew[place] = self.launch()?;
+        self.crew[place] = self.launch(place)?;
         Ok(())
     }
 
@@ -168,12 +171,13 @@ impl Fleet {
         Ending { process, words: text.map(|text| text.lines().filter_map(word).collect()) }
     }
 
-    fn launch(&mut self) -> io::Result<Member> {
+    fn launch(&mut self, place: usize) -> io::Result<Member> {
         self.started += 1;
         let process = self.started;
         let log = File::create(self.template.folder.join(format!("worker-{process}.log")))?;
         let mut command = Command::new(&self.program);
-        command.args(self.arguments(process).words());
+        let arguments = Arguments { url: self.urls[place].clone(), ..self.arguments(process) };
+        command.args(arguments.words());
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(Member { child: command.spawn()?, process })
     }

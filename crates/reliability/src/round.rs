@@ -61,7 +61,8 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     report.version = pack.version();
     let register = Register::start(&plan.folder)?;
     let template = template(store, plan, &register, pack.url());
-    let mut fleet = Fleet::start(plan.programs.join(store.crew.program), template, store.crew.workers)?;
+    let urls = (0..store.crew.workers).map(|place| pack.url_for(place)).collect();
+    let mut fleet = Fleet::start(plan.programs.join(store.crew.program), template, urls)?;
     let mut dice = Dice::of(plan.seed);
     rest(CALM);
     let (diary, [of_store, of_workers]) = (Diary::default(), weather(plan));

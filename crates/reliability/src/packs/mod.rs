@@ -22,8 +22,13 @@ use crate::{dice::Dice, worker::Kind};
 
 /// A store under test, and its faults.
 pub trait Pack: Send {
-    /// Where workers find it.
+    /// Where it is found when all is well.
     fn url(&self) -> String;
+
+    /// Where the worker at this place finds it: elsewhere, if it can be parted from the store by itself.
+    fn url_for(&self, _place: usize) -> String {
+        self.url()
+    }
 
     /// Its server and version, such as `Redis 7.0.15`.
     fn version(&self) -> String;
@@ -94,7 +99,7 @@ pub struct Crew {
     /// How many times as long as others the store takes to heal: so much longer is the calm between its faults,
     /// where operations are counted.
     pub heals: u32,
-    /// The shortest lease that the store grants, in milliseconds.
+    /// The shortest lease that is of use on the store, in milliseconds.
     pub shortest: u64,
 }
 
@@ -129,10 +134,13 @@ impl Hazard {
 const WORKER: &str = "leasehold-worker";
 const PEER: &str = "leasehold-peer";
 
+/// So many processes work, where more than one can.
+const WORKERS: usize = 8;
+
 /// Eight processes that do everything, killed and paused.
 const EVERYTHING: Crew = Crew {
     program: WORKER,
-    workers: 8,
+    workers: WORKERS,
     tasks: 6,
     names: 2,
     long: 150,
@@ -145,8 +153,8 @@ const EVERYTHING: Crew = Crew {
 /// Eight processes that only take one lock at a time.
 const LOCKS: Crew = Crew { tasks: 4, names: 4, kinds: &[Kind::Lock], ..EVERYTHING };
 
-/// The same where a failover takes ten seconds and more until all is as before.
-const LOCKS_WITH_FAILOVERS: Crew = Crew { heals: 8, ..LOCKS };
+/// Everything, where a failover takes ten seconds and more until all is as before.
+const EVERYTHING_WITH_FAILOVERS: Crew = Crew { heals: 8, ..EVERYTHING };
 
 /// Eight processes that mostly hold a lock for long: whoever forgets it is found out.
 const LONG_HOLDS: Crew = Crew { long: 3, ..LOCKS };
@@ -218,7 +226,7 @@ pub const STORES: &[Store] = &[
         name: "redis-replicas-wait",
         title: "Redis, three servers, promoted by hand, wait_replicas=2",
         promise: Promise::Exclusive,
-        crew: LOCKS,
+        crew: EVERYTHING,
         start: redis_replicas::start,
     },
     Store {
@@ -232,21 +240,22 @@ pub const STORES: &[Store] = &[
         name: "redis-sentinel-wait",
         title: "Redis, three servers and Sentinel, wait_replicas=2",
         promise: Promise::Exclusive,
-        crew: LOCKS_WITH_FAILOVERS,
+        crew: EVERYTHING_WITH_FAILOVERS,
         start: redis_sentinel::start_waiting,
     },
     Store {
         name: "redis-cluster",
         title: "Redis Cluster, three primaries and their replicas, asynchronous",
         promise: Promise::Hint,
-        crew: EVERYTHING,
+        // A failover takes longer than the usual lease: nobody would still believe in what it loses.
+        crew: Crew { shortest: 4000, ..LONG_HOLDS },
         start: redis_cluster::start,
     },
     Store {
         name: "redis-cluster-wait",
         title: "Redis Cluster, three primaries and their replicas, wait_replicas=1",
         promise: Promise::Exclusive,
-        crew: LOCKS_WITH_FAILOVERS,
+        crew: EVERYTHING_WITH_FAILOVERS,
         start: redis_cluster::start_waiting,
     },
     Store {

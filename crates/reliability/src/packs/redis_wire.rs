@@ -1,5 +1,8 @@
-//! One Redis that is well, behind a wire that is not: connections break, fall silent, are slow, lose answers, and
+//! One Redis that is well, behind wires that are not: connections break, fall silent, are slow, lose answers, and
 //! deliver requests long after whoever sent them has given up.
+//!
+//! Each worker has a wire of its own. What befalls one alone parts it from the store while all others go on: then
+//! somebody else may have what it believes to hold.
 
 use std::{
     io,
@@ -11,7 +14,7 @@ use leasehold_testkit::{
     servers::{StartError, redis::Redis},
 };
 
-use super::{Pack, redis_single};
+use super::{Pack, WORKERS, redis_single};
 use crate::{clock::rest, dice::Dice};
 
 const CUT: &str = "connections cut";
@@ -23,27 +26,37 @@ const HALF: &str = "connections half closed";
 const SWALLOW: &str = "answers lost";
 const LATE: &str = "requests delivered late";
 
+const CUT_ONE: &str = "one worker cut off and refused";
+const STALL_ONE: &str = "one worker's wire silent for more than a lease";
+const DEAFEN_ONE: &str = "one worker's answers lost, again and again";
+const LATE_ONE: &str = "one worker's requests delivered late";
+
 /// What every request about a lock contains: all of them are scripts.
 const SCRIPT: &[u8] = b"EVALSHA";
 
 /// How long to wait for a request that a verb can act on.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-struct Wire {
-    /// Before the server: it ends first.
-    line: Faultline,
+struct Wires {
+    /// One for each place; before the server, because they end first.
+    lines: Vec<Faultline>,
     redis: Redis,
 }
 
 pub(super) fn start() -> Result<Box<dyn Pack>, StartError> {
     let redis = Redis::start_durable()?;
-    let line = Faultline::before(redis.address(), Speech::Resp)?;
-    Ok(Box::new(Wire { line, redis }))
+    let lines = (0..WORKERS).map(|_| Faultline::before(redis.address(), Speech::Resp));
+    let lines = lines.collect::<io::Result<_>>()?;
+    Ok(Box::new(Wires { lines, redis }))
 }
 
-impl Pack for Wire {
+impl Pack for Wires {
     fn url(&self) -> String {
-        format!("redis://{}", self.line.address())
+        self.redis.url()
+    }
+
+    fn url_for(&self, place: usize) -> String {
+        format!("redis://{}", self.lines[place % self.lines.len()].address())
     }
 
     fn version(&self) -> String {
@@ -51,31 +64,31 @@ impl Pack for Wire {
     }
 
     fn faults(&self) -> &'static [&'static str] {
-        &[CUT, REFUSE, SHORT, LONG, SLOW, HALF, SWALLOW, LATE]
+        &[CUT, REFUSE, SHORT, LONG, SLOW, HALF, SWALLOW, LATE, CUT_ONE, STALL_ONE, DEAFEN_ONE, LATE_ONE]
     }
 
     fn inflict(&mut self, fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()> {
+        let one = std::slice::from_ref(dice.choose(&self.lines));
+        let all = &self.lines[..];
         match fault {
-            CUT => self.again(dice, Faultline::cut),
-            HALF => self.again(dice, Faultline::half_close),
-            REFUSE => {
-                self.line.refuse(true);
-                self.line.cut();
-                rest(dice.between(lease / 4, lease * 3 / 2));
-                self.line.refuse(false);
-            }
-            SHORT => self.stall(dice.between(lease / 10, lease * 3 / 4)),
-            LONG => self.stall(dice.between(lease, lease * 2)),
+            CUT => again(all, dice, Faultline::cut),
+            HALF => again(all, dice, Faultline::half_close),
+            REFUSE => refuse(all, dice.between(lease / 4, lease * 3 / 2)),
+            SHORT => stall(all, dice.between(lease / 10, lease * 3 / 4)),
+            LONG => stall(all, dice.between(lease, lease * 2)),
             SLOW => {
-                self.line.delay(dice.between(Duration::from_millis(5), lease / 8));
+                let delay = dice.between(Duration::from_millis(5), lease / 8);
+                all.iter().for_each(|line| line.delay(delay));
                 rest(dice.between(lease / 2, lease * 2));
-                self.line.delay(Duration::ZERO);
+                all.iter().for_each(|line| line.delay(Duration::ZERO));
             }
-            SWALLOW => {
-                let times = 1 + dice.below(20) as usize;
-                await_hits(&self.line.swallow_reply(SCRIPT, times), times);
-            }
-            _ => self.deliver_late(lease, dice),
+            SWALLOW => swallow(all, 1 + dice.below(3) as usize),
+            LATE => deliver_late(all, lease, dice),
+            // Long enough that its leases end meanwhile, and others get what it had.
+            CUT_ONE => refuse(one, dice.between(lease / 2, lease * 2)),
+            STALL_ONE => stall(one, dice.between(lease, lease * 2)),
+            DEAFEN_ONE => swallow(one, 5 + dice.below(20) as usize),
+            _ => deliver_late(one, lease, dice),
         }
         Ok(())
     }
@@ -85,36 +98,42 @@ impl Pack for Wire {
     }
 }
 
-impl Wire {
-    fn stall(&self, span: Duration) {
-        self.line.stall(true);
-        rest(span);
-        self.line.stall(false);
-    }
+fn refuse(lines: &[Faultline], span: Duration) {
+    lines.iter().for_each(|line| line.refuse(true));
+    lines.iter().for_each(Faultline::cut);
+    rest(span);
+    lines.iter().for_each(|line| line.refuse(false));
+}
 
-    fn again(&self, dice: &mut Dice, verb: fn(&Faultline)) {
-        for _ in 0..=dice.below(5) {
-            verb(&self.line);
-            rest(dice.between(Duration::from_millis(10), Duration::from_millis(150)));
-        }
-    }
+fn stall(lines: &[Faultline], span: Duration) {
+    lines.iter().for_each(|line| line.stall(true));
+    rest(span);
+    lines.iter().for_each(|line| line.stall(false));
+}
 
-    /// Some requests are kept until their senders have given up, and most of their leases are over.
-    fn deliver_late(&self, lease: Duration, dice: &mut Dice) {
-        let count = 1 + dice.below(8);
-        let held: Vec<_> = (0..count).map(|_| self.line.hold_request(SCRIPT)).collect();
-        rest(dice.between(lease / 2, lease * 2));
-        for request in held {
-            request.deliver();
-            rest(dice.between(Duration::ZERO, Duration::from_millis(50)));
-        }
+fn again(lines: &[Faultline], dice: &mut Dice, verb: fn(&Faultline)) {
+    for _ in 0..=dice.below(5) {
+        lines.iter().for_each(verb);
+        rest(dice.between(Duration::from_millis(10), Duration::from_millis(150)));
     }
 }
 
-/// Until it has happened so often, or nobody asks any more.
-fn await_hits(hit: &Hit, times: usize) {
+/// So many answers of each are lost, while it still asks.
+fn swallow(lines: &[Faultline], times: usize) {
+    let hits: Vec<Hit> = lines.iter().map(|line| line.swallow_reply(SCRIPT, times)).collect();
     let end = Instant::now() + PATIENCE;
-    while hit.times() < times && Instant::now() < end {
+    while hits.iter().any(|hit| hit.times() < times) && Instant::now() < end {
         rest(Duration::from_millis(5));
+    }
+}
+
+/// Some requests of each are kept until their senders have given up, and most of their leases are over.
+fn deliver_late(lines: &[Faultline], lease: Duration, dice: &mut Dice) {
+    let count = 1 + dice.below(4);
+    let held: Vec<_> = lines.iter().flat_map(|line| (0..count).map(|_| line.hold_request(SCRIPT))).collect();
+    rest(dice.between(lease / 2, lease * 2));
+    for request in held {
+        request.deliver();
+        rest(dice.between(Duration::ZERO, Duration::from_millis(20)));
     }
 }

@@ -1,6 +1,12 @@
 //! Which server to run, and how it keeps what it is told.
 
-use std::{ffi::OsString, io, iter, net::SocketAddr, path::Path, sync::OnceLock};
+use std::{
+    ffi::OsString,
+    io, iter,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::OnceLock,
+};
 
 use super::{ANSWER, resp};
 use crate::servers::{
@@ -90,7 +96,7 @@ pub struct Setup {
     keeps: Keeps,
     settings: Vec<String>,
     variables: Variables,
-    source: Option<&'static str>,
+    source: Option<Ipv4Addr>,
 }
 
 impl Setup {
@@ -128,8 +134,15 @@ impl Setup {
     /// Servers speak to each other from this address of the loopback network, and clients from the usual one: so they can
     /// be told apart.
     #[must_use]
-    pub fn with_source(self, address: &'static str) -> Self {
+    pub fn with_source(self, address: Ipv4Addr) -> Self {
         Self { source: Some(address), ..self }
+    }
+
+    /// The same for one of several that speak from addresses of their own: the first from the address that was named, the
+    /// others from those that follow it.
+    pub(super) fn numbered(&self, number: usize) -> Self {
+        let source = self.source.map(|first| nth_after(first, number));
+        Self { source, ..self.clone() }
     }
 
     /// Starts a server of data.
@@ -157,7 +170,8 @@ impl Setup {
     /// take its peers for strangers.
     fn speech(&self) -> Vec<String> {
         let Some(source) = self.source else { return Vec::new() };
-        let more = ["--replica-announce-ip", "127.0.0.1", "--protected-mode", "no"].map(str::to_owned);
+        let more = ["--replica-announce-ip", "127.0.0.1", "--cluster-announce-ip", "127.0.0.1"];
+        let more = more.into_iter().chain(["--protected-mode", "no"]).map(str::to_owned);
         bind_source(source).into_iter().chain(more).collect()
     }
 
@@ -172,8 +186,13 @@ impl Setup {
     }
 }
 
-fn bind_source(source: &str) -> [String; 2] {
-    ["--bind-source-addr".to_owned(), source.to_owned()]
+fn bind_source(source: Ipv4Addr) -> [String; 2] {
+    ["--bind-source-addr".to_owned(), source.to_string()]
+}
+
+/// The address so many after this one.
+fn nth_after(first: Ipv4Addr, number: usize) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(first).saturating_add(u32::try_from(number).unwrap_or(u32::MAX)))
 }
 
 /// A server of data has a file too, empty at first: what others make of it, such as a replica, it can write down there.

@@ -63,7 +63,7 @@ fn introduce(nodes: &[Redis]) -> io::Result<()> {
     Ok(())
 }
 
-fn bus_port(node: &Redis) -> io::Result<String> {
+pub(super) fn bus_port(node: &Redis) -> io::Result<String> {
     let reply = node.demand(&["CONFIG", "GET", "cluster-port"])?;
     let port = reply.parts().get(1).and_then(|port| port.text()).map(str::to_owned);
     port.ok_or_else(|| io::Error::other(format!("{} has no cluster port", node.address())))

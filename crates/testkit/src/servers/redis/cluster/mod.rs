@@ -30,12 +30,13 @@ impl Cluster {
         Self::start_as(&Setup::new())
     }
 
-    /// Starts one as it is asked for.
+    /// Starts one as it is asked for. If nodes are to speak from an address of their own, the first speaks from that one,
+    /// and the others from those that follow.
     ///
     /// # Errors
     /// As for [`start`](Self::start).
     pub fn start_as(setup: &Setup) -> Result<Self, StartError> {
-        let cluster = Self(together::start(NODES, |_| form::start_node(setup))?);
+        let cluster = Self(together::start(NODES, |node| form::start_node(&setup.numbered(node)))?);
         let formed = form::form(&cluster.0).and_then(|()| cluster.await_settled());
         formed.map_err(|error| together::not_ready(&error, &cluster.0))?;
         Ok(cluster)
@@ -54,6 +55,14 @@ impl Cluster {
     /// The nodes, to crash and restart.
     pub fn nodes_mut(&mut self) -> &mut [Redis] {
         &mut self.0
+    }
+
+    /// The port at which this node hears its peers.
+    ///
+    /// # Errors
+    /// If it does not say so.
+    pub fn bus(&self, node: usize) -> io::Result<u16> {
+        form::bus_port(&self.0[node])?.parse().map_err(io::Error::other)
     }
 
     /// The slot of a key, as the servers count it.
