@@ -8,7 +8,7 @@ use leasehold::{
 };
 use tokio::time::timeout;
 
-use crate::{fleet::Ending, packs::Pack};
+use crate::{fleet::Ending, listing, packs::Pack};
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Open files that a worker may have more at its end than when it had just connected: connections for waking up and for
 /// renewals are made when they are first needed.
 const FILES: u64 = 12;
+
+/// How a worker's last word about something begins that the store still lists as its own, after a lease and more.
+pub const LEFT: &str = "left ";
 
 /// Everything that should not be there, in words; and what the store says its locks are worth.
 pub fn leaks(pack: &dyn Pack, endings: &[Ending], killed: &[String]) -> (Vec<String>, Option<Guarantee>) {
@@ -41,6 +44,7 @@ fn of_worker(ending: &Ending) -> Vec<String> {
     let process = ending.process;
     let Some(words) = &ending.words else { return vec![format!("worker {process} did not end in order")] };
     let leak = |(word, count): &(String, u64)| match (word.as_str(), count) {
+        (word, _) if word.starts_with(LEFT) => Some(format!("worker {process} {word}")),
         ("idle", 0) => Some(format!("worker {process} was still busy in the background")),
         ("held" | "waiting" | "tidying", 1..) => Some(format!("worker {process}: {word} {count}")),
         ("files", more) if *more > FILES => Some(format!("worker {process}: {more} open files more")),
@@ -55,10 +59,10 @@ fn listed(url: &str) -> Result<(Vec<LockState>, Guarantee), String> {
     let runtime = runtime.map_err(|error| format!("no runtime to look for leaks: {error}"))?;
     let look = async {
         let client = leasehold::connect_with(url, Settings::default()).await?;
-        let page = client.list("", None, 100).await?;
+        let locks = listing::all(&client).await?;
         let claim = client.info().guarantee;
         drop(client.shutdown(Duration::from_secs(1)).await);
-        Ok::<_, leasehold::Error>((page.locks, claim))
+        Ok::<_, leasehold::Error>((locks, claim))
     };
     match runtime.block_on(async { timeout(PATIENCE, look).await }) {
         Ok(Ok(found)) => Ok(found),
@@ -79,4 +83,26 @@ fn in_use(lock: &LockState, killed: &[String]) -> Option<String> {
     let holders: Vec<String> = lock.holders.iter().map(|holder| holder.id.to_string()).collect();
     let is_free = holders.is_empty() && waiters.is_empty();
     (!is_free).then(|| format!("{} is held by {holders:?}, wanted by {waiters:?}", lock.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[(&str, u64)]) -> Vec<String> {
+        let words = words.iter().map(|(word, count)| ((*word).to_owned(), *count));
+        of_worker(&Ending { process: 3, words: Some(words.collect()) })
+    }
+
+    #[test]
+    fn whatever_a_worker_still_has_is_a_leak() {
+        let fine = [("idle", 1), ("held", 0), ("waiting", 0), ("tidying", 0), ("files", FILES)];
+        assert_eq!(said(&fine), Vec::<String>::new());
+        for leak in [("idle", 0), ("held", 1), ("waiting", 2), ("tidying", 1), ("files", FILES + 1)] {
+            assert_eq!(said(&[leak]).len(), 1, "{leak:?}");
+        }
+        let left = format!("{LEFT}lock-0 (1 holders, 0 waiters)");
+        assert_eq!(said(&[(&left, 1)]), [format!("worker 3 {left}")]);
+        assert_eq!(of_worker(&Ending { process: 3, words: None }).len(), 1);
+    }
 }

@@ -16,6 +16,8 @@ pub mod clock;
 pub mod dice;
 pub mod enclosure;
 pub mod fleet;
+pub mod limit;
+pub mod listing;
 pub mod nemesis;
 pub mod options;
 pub mod packs;

@@ -13,7 +13,7 @@ use crate::{
     packs::{Promise, Store},
 };
 
-/// A short round: long enough for every kind of fault of most stores.
+/// A short round: a handful of faults of the store and of its workers. Which, the seed says; not every kind comes up.
 const SHORT: u64 = 6;
 
 /// The lease of a short round, in milliseconds.

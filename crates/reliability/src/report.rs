@@ -18,9 +18,11 @@ pub struct Report {
     pub version: String,
     /// What the store itself says its locks are worth: the level, and what would break them.
     pub claim: Option<Guarantee>,
+    /// How to do the same again.
+    pub command: String,
     /// How many rounds, with which seeds.
     pub seeds: Vec<u64>,
-    /// Rounds that came to nothing, by no fault of the store's locks, and why.
+    /// Rounds that were given up, by no fault of the store's locks, and why. They were judged up to there.
     pub given_up: Vec<String>,
     /// Seconds under faults.
     pub seconds: u64,
@@ -132,7 +134,9 @@ impl Report {
 
     /// Adds another round of the same store.
     pub fn add(&mut self, other: Self) {
-        self.version = other.version;
+        if !other.version.is_empty() {
+            self.version = other.version;
+        }
         self.claim = other.claim.or(self.claim);
         self.seeds.extend(other.seeds);
         self.given_up.extend(other.given_up);

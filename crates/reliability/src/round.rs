@@ -55,7 +55,8 @@ pub struct Plan {
 /// Runs one round and adds it to the report.
 ///
 /// # Errors
-/// If the run could not be carried through: that is no verdict on the store.
+/// If the run could not be carried through: that is no verdict on the store. What its workers had done by then is judged
+/// all the same, but for what is only known of a round that was healed: what is left, and what was not had again.
 pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     let mut pack = (store.start)().map_err(io::Error::other)?;
     report.version = pack.version();
@@ -66,31 +67,38 @@ pub fn run(store: &Store, plan: &Plan, report: &mut Report) -> io::Result<()> {
     let mut dice = Dice::of(plan.seed);
     rest(CALM);
     let (diary, [of_store, of_workers]) = (Diary::default(), weather(plan));
-    std::thread::scope(|scope| {
+    let carried = std::thread::scope(|scope| {
         let (store_dice, worker_dice) = (dice.fork(), dice.fork());
         let tormented = scope.spawn(|| torment(&mut *pack, of_store, store_dice, &diary));
         let harassed = harass(&mut fleet, store.crew.hazards, of_workers, worker_dice, &diary);
         let tormented = tormented.join().map_err(|_| io::Error::other("the nemesis panicked"))?;
         harassed.and(tormented)
-    })?;
+    });
     let healed = now();
     let windows = diary.windows();
-    let over = drain(&fleet, plan, &windows, healed)?;
+    let over = if carried.is_ok() { Some(drain(&fleet, plan, &windows, healed)?) } else { None };
     let endings = fleet.stop()?;
     register.close();
-    rest(plan.manner.lease + Duration::from_secs(1));
-    let (leaks, claim) = audit::leaks(&*pack, &endings, &killed(&fleet, &windows));
-    report.leaks.extend(leaks.into_iter().chain(fleet.panics()));
-    report.claim = claim;
+    if carried.is_ok() {
+        rest(plan.manner.lease + Duration::from_secs(1));
+        let (leaks, claim) = audit::leaks(&*pack, &endings, &killed(&fleet, &windows));
+        report.leaks.extend(leaks);
+        report.claim = claim;
+        report.seeds.push(plan.seed);
+    }
+    report.leaks.extend(fleet.panics());
     let errors = endings.iter().filter_map(|ending| ending.words.as_ref()).flatten();
     for (word, count) in errors.filter(|(word, _)| word.starts_with("error ") || word == "shutdown") {
         *report.errors.entry(word.trim_start_matches("error ").to_owned()).or_default() += count;
     }
     write_down(&plan.folder, &windows)?;
-    judge(&histories(&fleet, &plan.folder)?, &windows, [healed, over], plan.manner.lease, report);
-    report.seeds.push(plan.seed);
+    let history = histories(&fleet, &plan.folder)?;
+    if let Some(over) = over {
+        measure(&history, &windows, [healed, over], plan.manner.lease, report);
+    }
+    judge(&history, &windows, report);
     report.seconds += plan.seconds;
-    Ok(())
+    carried
 }
 
 /// Lets workers go on without faults until every name that somebody waits for was had again, or until it took too long;
@@ -153,18 +161,22 @@ fn histories(fleet: &Fleet, folder: &Path) -> io::Result<Vec<Event>> {
     Ok(history)
 }
 
-fn judge(
+/// How long locks could not be had, and whether all could be had again.
+fn measure(
     history: &[Event],
     windows: &[Window],
     [healed, over]: [u64; 2],
     lease: Duration,
     report: &mut Report,
 ) {
+    report.measure(outages(history, windows, over));
+    let stuck = stuck(history, windows, [healed, over], lease.as_nanos() as u64);
+    report.revive(stuck, &beliefs(history), healed);
+}
+
+fn judge(history: &[Event], windows: &[Window], report: &mut Report) {
     report.count(history);
     let mut beliefs = beliefs(history);
-    report.measure(outages(&beliefs, windows, over));
-    let stuck = stuck(history, windows, [healed, over], lease.as_nanos() as u64);
-    report.revive(stuck, &beliefs, healed);
     end_with_the_killed(&mut beliefs, windows);
     report.judge(&Verdict {
         grants: beliefs.len(),

@@ -25,8 +25,9 @@ pub struct Heading {
     pub missing: Vec<String>,
 }
 
-/// How a line about something that is not on the page begins.
+/// How a line about something that is not on the page begins, and one about a round that was not carried through.
 const MISSING: &str = "Not shown: ";
+const GIVEN_UP: &str = "Given up: ";
 
 const INTRODUCTION: &str = "\
 # Reliability
@@ -38,12 +39,13 @@ from a seed, every event on disk, checkers over the history. How it works: `crat
 An *overlap* is two who believed at once what excludes each other, each from the return of its grant to the earliest of its
 release, its loss, its own deadline and its death: every one counted is a true violation. A *lost update* is an
 acknowledged write that left no trace: in a cell that takes every write (*plain*), where a holder that was paused after
-its last look at the lock overwrites its successor, as no lock can prevent; and in a cell that refuses smaller fences
-(*fenced*). *In order* are stretches of at most 2500 grants of a name that a single lock could have gone through, by an
+its last look at the lock, or that worked on beyond its lease without a look, as some do here on purpose, overwrites its
+successor, as no lock can prevent; and in a cell that refuses smaller fences (*fenced*). *In order* are stretches of at most 2500 grants of a name that a single lock could have gone through, by an
 exhaustive search that knows nothing of the other checkers. Rows marked *hint* may show overlaps under their faults, and
 say so; controls must show them, or the checkers would not bite. *Peers* are other libraries in the same workload under
 the same faults, without renewals and fences, judged by the validity that they themselves return. A name is *stuck* if
-somebody waited for it for a lease and more after all faults were healed, and nobody got it.
+it was asked for during a lease and more after all faults were healed and after its last holder, and nobody got it. A
+round that could not be carried through is *given up* by name, and judged up to there.
 
 How late a loss was *told* is for how long the holder's process ran after its deadline before its guard told it, while it
 did nothing but listen: a process that is stopped, or waits for an answer of its own, cannot be told.
@@ -58,31 +60,36 @@ That the checks find mistakes that are known is shown by planting them: `docs/re
 pub fn page(heading: &Heading, rows: &[(&Store, Report)], before: &str) -> String {
     let mut page = INTRODUCTION.to_owned();
     let Heading { machine, command, missing, .. } = heading;
-    let _ = writeln!(
-        page,
-        "\nThe last run was on {machine}. Repeat it with `{command}`; \
-         other rows with their `--store` and first seed.\n"
-    );
-    for row in missing.iter().filter_map(|row| row.lines().next()) {
-        let _ = writeln!(page, "- {MISSING}{row}");
+    let _ = writeln!(page, "\nThe last run was on {machine}, by `{command}`.\n");
+    let given_up = rows.iter().flat_map(|(_, report)| &report.given_up).map(|row| (GIVEN_UP, row));
+    for (what, row) in missing.iter().map(|row| (MISSING, row)).chain(given_up) {
+        let _ = writeln!(page, "- {what}{}", row.lines().next().unwrap_or_default());
     }
     for line in still_missing(before, rows) {
         let _ = writeln!(page, "{line}");
     }
-    let sections = [violations(rows), claims(rows), operations(heading, rows), outages(rows), errors(rows)];
+    let sections = [
+        violations(rows),
+        claims(rows),
+        operations(heading, rows),
+        repetition(rows),
+        outages(rows),
+        errors(rows),
+    ];
     for section in sections {
         page.push_str(&section.among(before));
     }
     page
 }
 
-/// What the page before did not show of stores that did not run now.
+/// What the page before did not show, or gave up, of stores that did not run now.
 fn still_missing<'a>(before: &'a str, rows: &[(&Store, Report)]) -> impl Iterator<Item = &'a str> {
     let others: Vec<&str> = STORES.iter().map(|store| store.title).collect();
     let ran: Vec<&str> = rows.iter().map(|(store, _)| store.title).collect();
     // The longest, because one title may begin with another.
     let of = move |line: &str| {
-        let row = line.strip_prefix("- ")?.strip_prefix(MISSING)?;
+        let line = line.strip_prefix("- ")?;
+        let row = line.strip_prefix(MISSING).or_else(|| line.strip_prefix(GIVEN_UP))?;
         others.iter().copied().filter(|title| row.starts_with(title)).max_by_key(|title| title.len())
     };
     before.lines().filter(move |line| of(line).is_some_and(|title| !ran.contains(&title)))
@@ -238,7 +245,7 @@ fn operations(heading: &Heading, rows: &[(&Store, Report)]) -> Section {
             report.failed.to_string(),
             report.unknown.to_string(),
             report.writes[0].to_string(),
-            report.writes[1].to_string(),
+            if report.writes[1] == 0 { "not exercised".to_owned() } else { report.writes[1].to_string() },
             late.len().to_string(),
             late_by(50),
             late_by(99),
@@ -249,6 +256,19 @@ fn operations(heading: &Heading, rows: &[(&Store, Report)]) -> Section {
         ]
     };
     Section::new("What was done", HEAD, rows, rows.iter().map(row))
+}
+
+/// What workers did, and the command for the same.
+fn repetition(rows: &[(&Store, Report)]) -> Section {
+    const HEAD: &[&str] = &["store", "kinds of locks", "command"];
+    let row = |(store, report): &(&Store, Report)| {
+        let kinds: Vec<String> = store.crew.kinds.iter().map(ToString::to_string).collect();
+        vec![store.title.to_owned(), kinds.join(", "), format!("`{}`", report.command)]
+    };
+    Section {
+        preface: "The same seed gives the same faults in the same order, not the same interleaving.\n\n",
+        ..Section::new("How to repeat it", HEAD, rows, rows.iter().map(row))
+    }
 }
 
 /// The search goes by fences, so it says nothing of locks without.
@@ -287,7 +307,7 @@ fn outages(rows: &[(&Store, Report)]) -> Section {
         })
     });
     Section {
-        preface: "Per fault, the slowest name counts; faults overlap, and an outage counts for each that it touches. \
+        preface: "A name could not be had while somebody asked for it and nobody held it. Per fault, the slowest name counts; faults overlap, and an outage counts for each that it touches. \
                   Recovery of a killed worker's locks counts from its death.\n\n",
         ..Section::new("Faults by kind, and how long locks could not be had", HEAD, rows, lines)
     }
@@ -386,7 +406,7 @@ mod tests {
         };
         assert_eq!(lines(&after, 0), lines(&before, 0));
         assert_eq!(lines(&after, 2), lines(&before, 2));
-        let [found, _, done] = &lines(&after, 1)[..] else { panic!("{after}") };
+        let [found, _, done, _] = &lines(&after, 1)[..] else { panic!("{after}") };
         assert!(found.contains("| 9 | 0 |") && done.contains("| new |"), "{found} {done}");
     }
 }

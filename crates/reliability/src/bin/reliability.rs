@@ -13,12 +13,13 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use clap::Parser;
 use leasehold_reliability::{
     enclosure, fleet,
+    limit::Limit,
     options::{Goal, Options},
     packs::{Promise, STORES, Store},
     report::Report,
@@ -39,9 +40,12 @@ const FIRST: u64 = 15;
 /// About so many operations are in a round at most: its history must fit into memory.
 const HISTORY: u64 = 400_000;
 
-/// So many rounds of a store may come to nothing in a run that counts operations, because a server or the machine failed
-/// in another way than was asked for. The page names them.
+/// So many rounds of a store may be given up in a run that counts operations, because a server or the machine failed in
+/// another way than was asked for. They are judged up to there, and the page names them.
 const GIVEN_UP: usize = 3;
+
+/// How long the run for every change may take, with all stores.
+const LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// What a run that counts operations ends with, whatever was done until then.
 const ROUNDS: u64 = 1000;
@@ -70,10 +74,7 @@ fn main() -> ExitCode {
             Err(problem) => is_skipped(store, problem),
         };
         match report {
-            Ok(report) => {
-                missing.extend(report.given_up.clone());
-                rows.push((store, report));
-            }
+            Ok(report) => rows.push((store, report)),
             Err(problem) => {
                 // Counted by whoever reads our lines, as in tests.
                 let what =
@@ -108,9 +109,10 @@ fn several_at_once<'a>(
     seed: u64,
 ) -> Vec<(&'a Store, Result<Report, String>)> {
     let (next, reports) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let limit = if options.short { Limit::of(LIMIT, say) } else { Limit::none() };
     let take_turns = || {
         while let Some(store) = stores.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let report = all_rounds(store, options, seed);
+            let report = limit.during(store.name, || all_rounds(store, options, seed));
             let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
             reports.insert(store.name, report);
         }
@@ -134,7 +136,8 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
     if !programs()?.join(store.crew.program).exists() {
         return Err(format!("its worker {} is not built", store.crew.program));
     }
-    let mut sum = Report::default();
+    let alone = Options { store: Some(store.name.to_owned()), ..options.clone() };
+    let mut sum = Report { command: alone.command(seed), ..Report::default() };
     let mut index = 0;
     let began = Instant::now();
     loop {
@@ -150,20 +153,23 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
         let seed = seed + index;
         index += 1;
         say(&format!("{}: round {index}, {seconds} s, seed {seed}", store.name));
-        match one_round(store, options, seconds, seed) {
-            Ok(report) => sum.add(report),
-            Err(problem) if may_be_given_up(&problem, options) && sum.given_up.len() < GIVEN_UP => {
-                say(&format!("{}: round {index} could not be carried through: {problem}", store.name));
-                sum.given_up.push(format!("{} with seed {seed}: {problem}", store.title));
+        let (report, problem) = one_round(store, options, seconds, seed)?;
+        let judged = report.operations();
+        sum.add(report);
+        if let Some(problem) = problem {
+            let what = format!("round {index} with seed {seed}, judged by its {judged} operations up to there");
+            say(&format!("{}: given up: {what}: {problem}", store.name));
+            if !may_be_given_up(&problem, options) || sum.given_up.len() == GIVEN_UP {
+                return Err(format!("{what}: {problem}"));
             }
-            Err(problem) => return Err(problem),
+            sum.given_up.push(format!("{}, {what}: {problem}", store.title));
         }
         let took = began.elapsed().as_secs();
         say(&format!("{}: {} in {took} s", store.name, summary(&sum)));
     }
 }
 
-/// Whether a round may come to nothing: not if one of our own workers ended by itself.
+/// Whether a round may be given up: not if one of our own workers ended by itself.
 fn may_be_given_up(problem: &str, options: &Options) -> bool {
     options.operations.is_some() && !problem.contains(fleet::DESERTED)
 }
@@ -185,7 +191,13 @@ fn programs() -> Result<PathBuf, String> {
     Ok(own.parent().map(Path::to_owned).unwrap_or_default())
 }
 
-fn one_round(store: &Store, options: &Options, seconds: u64, seed: u64) -> Result<Report, String> {
+/// What was found in a round, and what kept it from being carried through, if anything did.
+fn one_round(
+    store: &Store,
+    options: &Options,
+    seconds: u64,
+    seed: u64,
+) -> Result<(Report, Option<String>), String> {
     let folder = tempfile::Builder::new().prefix("leasehold-reliability-").tempdir();
     let folder = folder.map_err(|error| error.to_string())?;
     let manner = options.manner(store);
@@ -201,7 +213,7 @@ fn one_round(store: &Store, options: &Options, seconds: u64, seed: u64) -> Resul
         say(&format!("its history is in {}", folder.keep().display()));
         say(&format!("repeat it with: {}", manner.command(store, seconds, seed)));
     }
-    ran.map(|()| report)
+    Ok((report, ran.err()))
 }
 
 fn summary(report: &Report) -> String {

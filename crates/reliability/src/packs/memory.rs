@@ -1,5 +1,5 @@
 //! The store in memory: one process, in which everything happens at once. Nothing of it outlives that process, so what
-//! it leaves behind is what the worker says of itself.
+//! it leaves behind is what the worker finds in it at its end, and says in its last words.
 
 use std::{io, time::Duration};
 

@@ -248,7 +248,7 @@ pub const STORES: &[Store] = &[
         title: "Redis Cluster, three primaries and their replicas, asynchronous",
         promise: Promise::Hint,
         // A failover takes longer than the usual lease: nobody would still believe in what it loses.
-        crew: Crew { shortest: 4000, ..LONG_HOLDS },
+        crew: Crew { tasks: 12, names: 40, shortest: 4000, ..LONG_HOLDS },
         start: redis_cluster::start,
     },
     Store {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use leasehold_testkit::servers::StartError;
+use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use super::Pack;
@@ -51,9 +52,11 @@ impl Pack for Sqlite {
         std::fs::remove_file(&filler)
     }
 
-    /// Names in use are listed by the library; beside the file nothing is kept but sessions of the dead.
-    fn leftovers(&self, _killed: &[String]) -> io::Result<Vec<String>> {
-        Ok(Vec::new())
+    /// A name that nobody uses has no record, only a fence. Records that mention the killed end when somebody comes by.
+    fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {
+        let left = records(&self.file("locks.db")).map_err(io::Error::other)?;
+        let lives = |record: &str| !killed.iter().any(|client| record.contains(client));
+        Ok(left.into_iter().filter(|(_, record)| lives(record)).map(|(name, _)| name).collect())
     }
 }
 
@@ -69,6 +72,13 @@ impl Drop for Sqlite {
             quietly("umount", &[], self.folder.path());
         }
     }
+}
+
+/// Names of which more than a fence is kept, and what.
+fn records(file: &Path) -> rusqlite::Result<Vec<(String, String)>> {
+    let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut rows = database.prepare("SELECT name, record FROM leasehold_record WHERE record IS NOT NULL")?;
+    rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// Writes until there is no room for another byte.

@@ -4,9 +4,12 @@ use std::{fmt, io, time::Duration};
 
 use leasehold::Owner;
 use leasehold_testkit::history::{Act, Mode};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{Rival, crowd, desk::Desk, naive::Naive, rival};
+
+/// One hold in so many is careless.
+const CARELESS: u64 = 300;
 
 /// Permits of every semaphore.
 const PERMITS: u32 = 3;
@@ -103,6 +106,9 @@ async fn fair(desk: &mut Desk) -> io::Result<()> {
 
 /// Acquire, read, work, write, release: the base of all.
 async fn writing(desk: &mut Desk, lock: leasehold::Lock, name: &str) -> io::Result<()> {
+    if desk.dice.one_in(CARELESS) {
+        return careless(desk, lock.no_renew(), name).await;
+    }
     let owner = desk.owner();
     let Some(guard) = desk.acquire(lock, Mode::Exclusive, owner).await else { return Ok(()) };
     let reading = desk.read(name, owner, guard.fence()).await?;
@@ -110,6 +116,17 @@ async fn writing(desk: &mut Desk, lock: leasehold::Lock, name: &str) -> io::Resu
         desk.write(name, owner, guard.fence(), reading).await?;
         desk.release(guard, owner).await;
     }
+    Ok(())
+}
+
+/// Works on beyond the lease without a look, and writes all the same: a fence is what keeps that from doing harm.
+async fn careless(desk: &mut Desk, lock: leasehold::Lock, name: &str) -> io::Result<()> {
+    let (owner, lease) = (desk.owner(), Duration::from_millis(desk.arguments.ttl));
+    let Some(guard) = desk.acquire(lock, Mode::Exclusive, owner).await else { return Ok(()) };
+    let reading = desk.read(name, owner, guard.fence()).await?;
+    sleep(desk.dice.between(lease, lease * 3 / 2)).await;
+    desk.write(name, owner, guard.fence(), reading).await?;
+    desk.release(guard, owner).await;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! A worker: a process with several tasks that acquire, read, work, write and release, over and over.
 //!
 //! It writes its history as it goes, so that being killed costs it nothing, and when it ends in order it says in a file
-//! of its own what it still had: locks, waits, releases under way, open files, and how often it met which error.
+//! of its own what it still had: locks, waits, releases under way, open files, what the store lists as its own, and how
+//! often it met which error.
 
 mod connection;
 mod crowd;
@@ -32,10 +33,13 @@ use tokio::{
 
 use self::{connection::Connection, desk::Desk, desk::Tally};
 pub use self::{kinds::Kind, rival::Rival};
-use crate::{clock, dice::Dice};
+use crate::{audit::LEFT, clock, dice::Dice, listing};
 
 /// How long a worker that ends waits for what goes on in the background.
 const TIDYING: Duration = Duration::from_secs(10);
+
+/// How long after the end of every lease something of ours may still be listed.
+const LEASE_AND: Duration = Duration::from_secs(2);
 
 /// What a worker is told.
 #[derive(Clone, Debug, clap::Parser)]
@@ -228,6 +232,9 @@ async fn last_words(
         for (word, count) in lines {
             writeln!(words, "{word}\t{count}").map_err(|error| error.to_string())?;
         }
+        for left in left(client, Duration::from_millis(arguments.ttl) + LEASE_AND).await {
+            writeln!(words, "{LEFT}{left}\t1").map_err(|error| error.to_string())?;
+        }
         if let Err(error) = client.shutdown(TIDYING).await {
             say(&format!("shutdown: {error}"));
             writeln!(words, "shutdown\t1").map_err(|error| error.to_string())?;
@@ -235,6 +242,23 @@ async fn last_words(
     }
     words.push_str(&tally.lines());
     std::fs::write(arguments.ending(), words).map_err(|error| error.to_string())
+}
+
+/// What the store lists as ours, when we have nothing any more: of a release whose answer never came until its lease is
+/// over, so there is time for that.
+async fn left(client: &Client, patience: Duration) -> Vec<String> {
+    let end = Instant::now() + patience;
+    loop {
+        let left = match timeout(TIDYING, listing::all(client)).await {
+            Ok(Ok(locks)) => listing::of(client, &locks),
+            Ok(Err(error)) => vec![format!("unlisted: {error}")],
+            Err(_) => vec!["unlisted: no answer".to_owned()],
+        };
+        if left.is_empty() || Instant::now() > end {
+            return left;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Files this process has open: those of its store, once it is connected.

@@ -1,12 +1,19 @@
 //! Checker 6: how long nobody could get a lock, and how soon it could be had again.
 //!
-//! It is for workloads where somebody always asks for every name: then each moment at which nobody holds a name is
-//! time in which it could not be had. A holder that was killed holds nothing any more, whatever it believed: the time
-//! until its lease ends counts. Faults may overlap, and an outage is counted for each fault that it touches.
+//! A name could not be had while somebody asked for it and nobody held it. A holder that was killed holds nothing any
+//! more, whatever it believed: the time until its lease ends counts. Who was killed or stopped asks for nothing. Faults
+//! may overlap, and an outage is counted for each fault that it touches.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Act, Belief, Event, Hit, Phase, Window};
+use super::{Act, Belief, Event, Hit, Phase, Window, beliefs, notice::pauses};
+
+/// Between two who ask for a name and do not get it, it may be left alone for so long, and was wanted all the time: who
+/// is refused at once comes back a little later. Nanoseconds.
+const BRIDGE: u64 = 1_000_000_000;
+
+/// A name that so many asked for in vain, one after the other, is stuck, though each was refused at once.
+const MANY: u64 = 5;
 
 /// What one fault did to those who wanted locks. Nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,44 +22,109 @@ pub struct Outage {
     pub kind: String,
     /// The name that nobody could have for longest.
     pub name: String,
-    /// The longest time without a holder that touches the fault, over all names.
+    /// The longest time that touches the fault in which a name was asked for and had no holder, over all names.
     pub unavailable: u64,
-    /// From the end of the fault until every name had been held again.
+    /// From the end of the fault until every name that was asked for had been held again.
     pub recovery: u64,
 }
 
 /// Measures what each fault did. `end` is when the workload stopped asking.
-pub fn outages(beliefs: &[Belief], windows: &[Window], end: u64) -> Vec<Outage> {
-    let gaps = gaps(beliefs, &deaths(windows), end);
+pub fn outages(history: &[Event], windows: &[Window], end: u64) -> Vec<Outage> {
+    let beliefs = beliefs(history);
+    let asks = asks(history, windows, end);
+    let mut gaps = gaps(&beliefs, &deaths(windows), end);
+    for (name, free) in &mut gaps {
+        let asked = wanted(asks.get(name).map_or(&[], Vec::as_slice));
+        *free = both(free, &asked);
+    }
     windows.iter().map(|window| outage(window, &gaps)).collect()
 }
 
-/// Names that nobody got between two moments although somebody that lives asked for them then, and waited for at least
-/// so long. A name that nobody asked for is not stuck.
+/// Names that were not had any more at the end of a time, though somebody that lives wanted them: since the last that
+/// held one let go, others have asked for it for at least so long, or [`MANY`] were refused over so long. A name that
+/// nobody asked for is not stuck.
 pub fn stuck(history: &[Event], windows: &[Window], [from, until]: [u64; 2], least: u64) -> Vec<String> {
-    let deaths = deaths(windows);
-    let mut asked: HashMap<(u32, u64), (&str, u64)> = HashMap::new();
-    let mut answered: HashMap<(u32, u64), u64> = HashMap::new();
-    let mut granted: HashSet<&str> = HashSet::new();
-    for event in history.iter().filter(|event| !deaths.contains_key(&event.process)) {
-        let operation = (event.process, event.operation);
-        match (event.phase, event.act) {
-            (Phase::Asked, Act::Acquire { .. }) => drop(asked.insert(operation, (&event.name, event.at))),
-            (_, Act::Granted { .. }) if event.at > from => drop(granted.insert(&event.name)),
-            (_, Act::Acquire { .. } | Act::Granted { .. }) => drop(answered.insert(operation, event.at)),
-            _ => {}
-        }
+    let (deaths, asks) = (deaths(windows), asks(history, windows, until));
+    let mut last_held: HashMap<String, u64> = HashMap::new();
+    for belief in beliefs(history).into_iter().filter(|belief| belief.from <= until) {
+        let end = belief.until.min(deaths.get(&belief.process).copied().unwrap_or(u64::MAX));
+        let last = last_held.entry(belief.name).or_default();
+        *last = end.max(*last);
     }
-    let waited = asked.iter().filter_map(|(operation, (name, at))| {
-        let end = answered.get(operation).copied().unwrap_or(until).min(until);
-        (end.saturating_sub((*at).max(from)) >= least).then_some(*name)
-    });
-    let stuck: BTreeSet<&str> = waited.filter(|name| !granted.contains(name)).collect();
-    stuck.into_iter().map(str::to_owned).collect()
+    let is_stuck = |name: &str, asks: &[(u64, u64)]| {
+        let since = from.max(last_held.get(name).copied().unwrap_or(0));
+        let later: Vec<_> = asks.iter().filter(|(_, end)| *end > since).collect();
+        let waited: u64 = later.iter().map(|(begin, end)| end - since.max(*begin)).sum();
+        let first = later.iter().map(|(begin, _)| since.max(*begin)).min().unwrap_or(until);
+        waited >= least || (later.len() as u64 >= MANY && until - first >= least)
+    };
+    let stuck = asks.iter().filter(|(name, asks)| is_stuck(name, asks));
+    stuck.map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Times at which nobody held a name.
-type Gaps<'a> = BTreeMap<&'a str, Vec<(u64, u64)>>;
+/// Spans of time by name.
+type Spans<'a> = BTreeMap<&'a str, Vec<(u64, u64)>>;
+
+/// When each name was asked for, until it was answered, or until `end`: only for as long as the one who asked ran.
+fn asks<'a>(history: &'a [Event], windows: &[Window], end: u64) -> Spans<'a> {
+    let (deaths, pauses) = (deaths(windows), pauses(windows));
+    let mut answered: HashMap<(u32, u64), u64> = HashMap::new();
+    for event in history {
+        if event.phase != Phase::Asked && matches!(event.act, Act::Acquire { .. } | Act::Granted { .. }) {
+            answered.insert((event.process, event.operation), event.at);
+        }
+    }
+    let mut spans = Spans::new();
+    for event in history {
+        if !matches!((event.phase, event.act), (Phase::Asked, Act::Acquire { .. })) {
+            continue;
+        }
+        let answer = answered.get(&(event.process, event.operation)).copied().unwrap_or(end);
+        let death = deaths.get(&event.process).copied().unwrap_or(u64::MAX);
+        let last = answer.min(death).min(end);
+        let spans = spans.entry(event.name.as_str()).or_default();
+        spans.extend(running(pauses.get(&event.process), (event.at, last)));
+    }
+    spans.values_mut().for_each(|spans| spans.sort_unstable());
+    spans
+}
+
+/// What is left of a span without the times at which the process stood still, which are in order.
+fn running(pauses: Option<&Vec<(u64, u64)>>, (mut from, until): (u64, u64)) -> Vec<(u64, u64)> {
+    let mut ran = Vec::new();
+    for &(stopped, resumed) in pauses.into_iter().flatten().filter(|pause| pause.0 < until) {
+        if stopped > from {
+            ran.push((from, stopped));
+        }
+        from = from.max(resumed);
+    }
+    ran.push((from, until));
+    ran.retain(|(from, until)| from < until);
+    ran
+}
+
+/// Spans in which something was wanted, from those in which somebody asked: in order, and apart.
+fn wanted(asks: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut wanted: Vec<(u64, u64)> = Vec::new();
+    for &(from, until) in asks {
+        match wanted.last_mut() {
+            Some(last) if from <= last.1.saturating_add(BRIDGE) => last.1 = last.1.max(until),
+            _ => wanted.push((from, until)),
+        }
+    }
+    wanted
+}
+
+/// What is in both of two lists of spans that are in order and apart.
+fn both(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut shared = Vec::new();
+    for &(from, until) in one {
+        let first = other.partition_point(|span| span.1 <= from);
+        let touching = other[first..].iter().take_while(|span| span.0 < until);
+        shared.extend(touching.map(|span| (from.max(span.0), until.min(span.1))));
+    }
+    shared
+}
 
 fn deaths(windows: &[Window]) -> HashMap<u32, u64> {
     let killed = |window: &Window| match window.hit {
@@ -62,7 +134,8 @@ fn deaths(windows: &[Window]) -> HashMap<u32, u64> {
     windows.iter().filter_map(killed).collect()
 }
 
-fn gaps<'a>(beliefs: &'a [Belief], deaths: &HashMap<u32, u64>, end: u64) -> Gaps<'a> {
+/// Times at which nobody held a name.
+fn gaps<'a>(beliefs: &'a [Belief], deaths: &HashMap<u32, u64>, end: u64) -> Spans<'a> {
     let mut names: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for belief in beliefs {
         let death = deaths.get(&belief.process).copied().unwrap_or(u64::MAX);
@@ -83,7 +156,7 @@ fn gaps<'a>(beliefs: &'a [Belief], deaths: &HashMap<u32, u64>, end: u64) -> Gaps
     names
 }
 
-fn outage(window: &Window, gaps: &Gaps<'_>) -> Outage {
+fn outage(window: &Window, gaps: &Spans<'_>) -> Outage {
     let mut outage = Outage { kind: window.kind.clone(), name: String::new(), unavailable: 0, recovery: 0 };
     for (name, gaps) in gaps {
         // Gaps are in order and do not overlap: those that touch the window stand together.
@@ -105,66 +178,120 @@ mod tests {
     use super::*;
     use crate::history::Mode;
 
-    fn belief(process: u32, name: &str, from: u64, until: u64) -> Belief {
-        let (name, mode) = (name.to_owned(), Mode::Exclusive);
-        Belief { process, name, owner: from, mode, fence: from, asked: from, from, until }
+    const ASK: Act = Act::Acquire { mode: Mode::Exclusive };
+
+    fn event(at: u64, process: u32, operation: u64, phase: Phase, name: &str, act: Act) -> Event {
+        Event { at, process, operation, phase, name: name.to_owned(), owner: operation, act }
+    }
+
+    /// One process asks at the first moment, has it from the second, and releases it at the third.
+    fn held(process: u32, name: &str, [asked, from, until]: [u64; 3]) -> Vec<Event> {
+        let granted = Act::Granted { fence: from, deadline: 10_000 };
+        vec![
+            event(asked, process, asked, Phase::Asked, name, ASK),
+            event(from, process, asked, Phase::Done, name, granted),
+            event(until, process, asked, Phase::Asked, name, Act::Release),
+        ]
+    }
+
+    /// One process asks at the first moment, and is refused at the second.
+    fn refused(process: u32, name: &str, [asked, at]: [u64; 2]) -> Vec<Event> {
+        vec![
+            event(asked, process, asked, Phase::Asked, name, ASK),
+            event(at, process, asked, Phase::Failed, name, ASK),
+        ]
     }
 
     fn window(hit: Hit, from: u64, until: u64) -> Window {
         Window { kind: "k".to_owned(), hit, from, until }
     }
 
-    fn measured(beliefs: &[Belief], window: &Window) -> (u64, u64) {
-        let found = outages(beliefs, std::slice::from_ref(window), 1000);
+    fn measured(history: &[Event], window: &Window) -> (u64, u64) {
+        let found = outages(history, std::slice::from_ref(window), 1000);
         (found[0].unavailable, found[0].recovery)
     }
 
     #[test]
-    fn time_without_a_holder_around_a_fault_is_measured_from_the_last_to_the_next() {
-        let beliefs = [belief(1, "n", 0, 100), belief(2, "n", 250, 1000)];
-        assert_eq!(measured(&beliefs, &window(Hit::Store, 120, 200)), (150, 50));
-        assert_eq!(measured(&beliefs, &window(Hit::Store, 300, 400)), (0, 0));
+    fn time_without_a_holder_is_measured_from_the_last_to_the_next_while_somebody_asked() {
+        let history = [held(1, "n", [0, 0, 100]), held(2, "n", [50, 250, 1000])].concat();
+        assert_eq!(measured(&history, &window(Hit::Store, 120, 200)), (150, 50));
+        assert_eq!(measured(&history, &window(Hit::Store, 300, 400)), (0, 0));
+    }
+
+    #[test]
+    fn a_name_that_nobody_asked_for_was_not_missed() {
+        let history = [held(1, "n", [0, 0, 100]), held(2, "n", [240, 250, 1000])].concat();
+        assert_eq!(measured(&history, &window(Hit::Store, 90, 200)), (0, 0));
+        assert_eq!(measured(&history, &window(Hit::Store, 90, 245)), (10, 5));
+    }
+
+    #[test]
+    fn who_was_refused_and_comes_back_wanted_it_all_the_time() {
+        let asked = [refused(2, "n", [110, 112]), refused(2, "n", [150, 151])].concat();
+        let history = [held(1, "n", [0, 0, 100]), asked, held(2, "n", [240, 250, 1000])].concat();
+        assert_eq!(measured(&history, &window(Hit::Store, 120, 200)), (140, 50));
+    }
+
+    #[test]
+    fn who_stands_still_asks_for_nothing() {
+        let pauses = vec![(60, 240), (400, 500)];
+        assert_eq!(running(Some(&pauses), (50, 250)), [(50, 60), (240, 250)]);
+        assert_eq!(running(Some(&pauses), (240, 600)), [(240, 400), (500, 600)]);
+        assert_eq!(running(Some(&pauses), (70, 200)), []);
+        assert_eq!(running(None, (50, 250)), [(50, 250)]);
+        let history = refused(1, "n", [10, 200]);
+        assert!(!is_stuck(&history, &[window(Hit::Stopped(1), 50, 200)]));
     }
 
     #[test]
     fn the_slowest_name_counts() {
-        let beliefs = [belief(1, "n", 0, 1000), belief(2, "m", 0, 100), belief(2, "m", 400, 1000)];
-        assert_eq!(measured(&beliefs, &window(Hit::Store, 50, 150)), (300, 250));
-        assert_eq!(outages(&beliefs, &[window(Hit::Store, 50, 150)], 1000)[0].name, "m");
+        let one = held(1, "n", [0, 0, 1000]);
+        let other = [held(2, "m", [0, 0, 100]), held(3, "m", [20, 400, 1000])].concat();
+        let history = [one, other].concat();
+        assert_eq!(measured(&history, &window(Hit::Store, 50, 150)), (300, 250));
+        assert_eq!(outages(&history, &[window(Hit::Store, 50, 150)], 1000)[0].name, "m");
     }
 
     #[test]
     fn the_killed_hold_nothing_any_more() {
-        let beliefs = [belief(1, "n", 0, 500), belief(2, "n", 510, 1000)];
-        assert_eq!(measured(&beliefs, &window(Hit::Stopped(1), 100, 100)), (0, 0));
-        assert_eq!(measured(&beliefs, &window(Hit::Killed(1), 100, 100)), (410, 410));
+        let history = [held(1, "n", [0, 0, 500]), held(2, "n", [20, 510, 1000])].concat();
+        assert_eq!(measured(&history, &window(Hit::Stopped(1), 100, 100)), (0, 0));
+        assert_eq!(measured(&history, &window(Hit::Killed(1), 100, 100)), (410, 410));
     }
 
     #[test]
     fn a_name_that_never_comes_back_is_unavailable_to_the_end() {
-        let beliefs = [belief(1, "n", 0, 100)];
-        assert_eq!(measured(&beliefs, &window(Hit::Store, 50, 200)), (900, 800));
+        let history = [held(1, "n", [0, 0, 100]), refused(2, "n", [90, 5000])].concat();
+        assert_eq!(measured(&history, &window(Hit::Store, 50, 200)), (900, 800));
     }
 
-    /// Somebody of this process asks at 10, and hears `answer` at `at`.
-    fn waited(process: u32, at: u64, answer: Act) -> [Event; 2] {
-        let event = |at, phase, act| {
-            let name = "n".to_owned();
-            Event { at, process, operation: 1, phase, name, owner: 1, act }
-        };
-        let phase = if matches!(answer, Act::Granted { .. }) { Phase::Done } else { Phase::Failed };
-        [event(10, Phase::Asked, Act::Acquire { mode: Mode::Exclusive }), event(at, phase, answer)]
+    fn is_stuck(history: &[Event], windows: &[Window]) -> bool {
+        !stuck(history, windows, [50, 300], 100).is_empty()
     }
 
     #[test]
     fn a_name_is_stuck_if_somebody_that_lives_waited_for_it_in_vain() {
-        let refused = Act::Acquire { mode: Mode::Exclusive };
-        let granted = Act::Granted { fence: 1, deadline: 1000 };
-        assert_eq!(stuck(&waited(1, 200, refused), &[], [50, 300], 100), ["n"]);
-        assert_eq!(stuck(&waited(1, 200, refused)[..1], &[], [50, 300], 100), ["n"]);
-        assert!(stuck(&waited(1, 200, granted), &[], [50, 300], 100).is_empty());
-        assert!(stuck(&waited(1, 60, refused), &[], [50, 300], 100).is_empty());
-        let killed = window(Hit::Killed(1), 20, 20);
-        assert!(stuck(&waited(1, 200, refused)[..1], &[killed], [50, 300], 100).is_empty());
+        assert!(is_stuck(&refused(1, "n", [10, 200]), &[]));
+        assert!(is_stuck(&refused(1, "n", [10, 200])[..1], &[]), "it waits still");
+        assert!(!is_stuck(&held(1, "n", [10, 200, 250]), &[]));
+        assert!(!is_stuck(&refused(1, "n", [10, 60]), &[]));
+        assert!(!is_stuck(&refused(1, "n", [10, 200])[..1], &[window(Hit::Killed(1), 20, 20)]));
+    }
+
+    #[test]
+    fn a_name_that_was_had_once_more_and_never_again_is_stuck() {
+        let again = [held(1, "n", [10, 60, 80]), refused(2, "n", [70, 290])].concat();
+        assert!(is_stuck(&again, &[]));
+        let at_last = [again, held(3, "n", [200, 280, 400])].concat();
+        assert!(!is_stuck(&at_last, &[]), "it is held");
+    }
+
+    #[test]
+    fn a_name_that_refuses_everybody_at_once_is_stuck() {
+        let refusals = |count: u64| -> Vec<Event> {
+            (0..count).flat_map(|index| refused(1, "n", [100 + 20 * index, 101 + 20 * index])).collect()
+        };
+        assert!(is_stuck(&refusals(MANY), &[]));
+        assert!(!is_stuck(&refusals(MANY - 1), &[]));
     }
 }

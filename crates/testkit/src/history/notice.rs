@@ -85,7 +85,8 @@ fn later<'a>(deadlines: &mut Deadlines<'a>, claimant: (u32, u64, &'a str), deadl
     *known = deadline.max(*known);
 }
 
-fn pauses(windows: &[Window]) -> HashMap<u32, Vec<(u64, u64)>> {
+/// When each process stood still, in order.
+pub(super) fn pauses(windows: &[Window]) -> HashMap<u32, Vec<(u64, u64)>> {
     let mut pauses: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
     for window in windows {
         if let Hit::Stopped(process) = window.hit {
