@@ -13,7 +13,7 @@ use super::{Act, Belief, Event, Hit, Phase, Window, beliefs, notice::pauses};
 const BRIDGE: u64 = 1_000_000_000;
 
 /// A name that so many asked for in vain, one after the other, is stuck, though each was refused at once.
-const MANY: u64 = 5;
+const MANY: usize = 5;
 
 /// What one fault did to those who wanted locks. Nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn outages(history: &[Event], windows: &[Window], end: u64) -> Vec<Outage> {
     let asks = asks(history, windows, end);
     let mut gaps = gaps(&beliefs, &deaths(windows), end);
     for (name, free) in &mut gaps {
-        let asked = wanted(asks.get(name).map_or(&[], Vec::as_slice));
+        let asked = merged(asks.get(name).map_or(&[], Vec::as_slice), BRIDGE);
         *free = both(free, &asked);
     }
     windows.iter().map(|window| outage(window, &gaps)).collect()
@@ -53,10 +53,12 @@ pub fn stuck(history: &[Event], windows: &[Window], [from, until]: [u64; 2], lea
     }
     let is_stuck = |name: &str, asks: &[(u64, u64)]| {
         let since = from.max(last_held.get(name).copied().unwrap_or(0));
-        let later: Vec<_> = asks.iter().filter(|(_, end)| *end > since).collect();
-        let waited: u64 = later.iter().map(|(begin, end)| end - since.max(*begin)).sum();
-        let first = later.iter().map(|(begin, _)| since.max(*begin)).min().unwrap_or(until);
-        waited >= least || (later.len() as u64 >= MANY && until - first >= least)
+        let later = asks.iter().filter(|(_, end)| *end > since);
+        let later: Vec<_> = later.map(|(begin, end)| (since.max(*begin), *end)).collect();
+        // Of many who wait at once the time counts once.
+        let waited: u64 = merged(&later, 0).iter().map(|(begin, end)| end - begin).sum();
+        let first = later.first().map_or(until, |(begin, _)| *begin);
+        waited >= least || (later.len() >= MANY && until - first >= least)
     };
     let stuck = asks.iter().filter(|(name, asks)| is_stuck(name, asks));
     stuck.map(|(name, _)| (*name).to_owned()).collect()
@@ -103,16 +105,16 @@ fn running(pauses: Option<&Vec<(u64, u64)>>, (mut from, until): (u64, u64)) -> V
     ran
 }
 
-/// Spans in which something was wanted, from those in which somebody asked: in order, and apart.
-fn wanted(asks: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut wanted: Vec<(u64, u64)> = Vec::new();
-    for &(from, until) in asks {
-        match wanted.last_mut() {
-            Some(last) if from <= last.1.saturating_add(BRIDGE) => last.1 = last.1.max(until),
-            _ => wanted.push((from, until)),
+/// Spans that are in order and apart, from those that are only in order; those that are closer than `bridge` are one.
+fn merged(spans: &[(u64, u64)], bridge: u64) -> Vec<(u64, u64)> {
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for &(from, until) in spans {
+        match merged.last_mut() {
+            Some(last) if from <= last.1.saturating_add(bridge) => last.1 = last.1.max(until),
+            _ => merged.push((from, until)),
         }
     }
-    wanted
+    merged
 }
 
 /// What is in both of two lists of spans that are in order and apart.
@@ -279,6 +281,12 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_crowd_counts_once() {
+        let crowd: Vec<Event> = (1..=4).flat_map(|process| refused(process, "n", [200, 260])).collect();
+        assert!(!is_stuck(&crowd, &[]));
+    }
+
+    #[test]
     fn a_name_that_was_had_once_more_and_never_again_is_stuck() {
         let again = [held(1, "n", [10, 60, 80]), refused(2, "n", [70, 290])].concat();
         assert!(is_stuck(&again, &[]));
@@ -288,8 +296,8 @@ mod tests {
 
     #[test]
     fn a_name_that_refuses_everybody_at_once_is_stuck() {
-        let refusals = |count: u64| -> Vec<Event> {
-            (0..count).flat_map(|index| refused(1, "n", [100 + 20 * index, 101 + 20 * index])).collect()
+        let refusals = |count: usize| -> Vec<Event> {
+            (0..count as u64).flat_map(|index| refused(1, "n", [100 + 20 * index, 101 + 20 * index])).collect()
         };
         assert!(is_stuck(&refusals(MANY), &[]));
         assert!(!is_stuck(&refusals(MANY - 1), &[]));
