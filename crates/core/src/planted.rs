@@ -42,11 +42,15 @@ pub enum Bug {
     DropDoesNothing,
     /// A script that the server does not have is taken for one that may have run.
     NoScriptUnknown,
+    /// Who waited is granted though its lease was over meanwhile.
+    WaiterOutlives,
+    /// The node of a session that is another's, or was ours before, is taken for our own.
+    AdoptsForeign,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::ReleaseWithoutOwner,
         Self::ReleaseByOwnerOnly,
         Self::RenewCreates,
@@ -64,6 +68,8 @@ impl Bug {
         Self::CancelForgets,
         Self::DropDoesNothing,
         Self::NoScriptUnknown,
+        Self::WaiterOutlives,
+        Self::AdoptsForeign,
     ];
 
     /// What the variable calls it.
@@ -86,6 +92,8 @@ impl Bug {
             Self::CancelForgets => "cancel-forgets",
             Self::DropDoesNothing => "drop-does-nothing",
             Self::NoScriptUnknown => "noscript-unknown",
+            Self::WaiterOutlives => "waiter-outlives-lease",
+            Self::AdoptsForeign => "adopts-foreign-node",
         }
     }
 }

@@ -157,7 +157,8 @@ fn all_rounds(store: &Store, options: &Options, seed: u64) -> Result<Report, Str
         let judged = report.operations();
         sum.add(report);
         if let Some(problem) = problem {
-            let what = format!("round {index} with seed {seed}, judged by its {judged} operations up to there");
+            let what =
+                format!("round {index} with seed {seed}, judged by its {judged} operations up to there");
             say(&format!("{}: given up: {what}: {problem}", store.name));
             if !may_be_given_up(&problem, options) || sum.given_up.len() == GIVEN_UP {
                 return Err(format!("{what}: {problem}"));

@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::sleep};
 use super::{Rival, crowd, desk::Desk, naive::Naive, rival};
 
 /// One hold in so many is careless.
-const CARELESS: u64 = 300;
+const CARELESS: u64 = 150;
 
 /// Permits of every semaphore.
 const PERMITS: u32 = 3;

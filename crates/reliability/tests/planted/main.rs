@@ -13,11 +13,13 @@
 
 mod checks;
 mod child;
+mod etcd;
 mod memory;
 mod page;
 mod redis;
 mod scene;
 mod trials;
+mod zookeeper;
 
 use std::process::ExitCode;
 

@@ -2,11 +2,11 @@
 //!
 //! Each says `false` if its server may be missing and is.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use leasehold::{
-    ClaimId, Client, ErrorKind, Key, Who,
-    backend::{Attempt, Backend, Claim, ClaimSpec, Life, Mode, Release, Shape},
+    Client, ErrorKind,
+    backend::{Attempt, Backend, Release},
     time::Clock,
 };
 use leasehold_redis::{Redis, RedisConfig};
@@ -20,11 +20,13 @@ use leasehold_testkit::{
     },
 };
 
-use crate::scene::Scene;
+use crate::scene::{Scene, moment, spec, stand};
 
 /// How often a look is repeated, ten milliseconds apart: at what must not come, and at what must.
 const LOOKS: usize = 100;
 const PATIENCE: usize = 2000;
+
+const LEASE: Duration = Duration::from_secs(30);
 
 async fn store(url: &str) -> Scripted {
     let config = RedisConfig::from_url(url).unwrap().with_command_timeout(Duration::from_secs(1));
@@ -33,10 +35,6 @@ async fn store(url: &str) -> Scripted {
 
 async fn client(url: &str) -> Client {
     Client::new(store(url).await)
-}
-
-async fn moment() {
-    tokio::time::sleep(Duration::from_millis(10)).await;
 }
 
 /// One whose lease is over releases what is another's by now.
@@ -150,7 +148,7 @@ pub(crate) async fn a_forgotten_script_is_sent_again() -> bool {
 pub(crate) async fn a_release_before_the_bell_is_armed_is_heard() -> bool {
     let Some(server) = start_or_skip(Server::start) else { return false };
     let store = store(&server.url()).await;
-    let [mut holder, mut waiter] = ["a", "b"].map(|id| store.claim(spec(id)));
+    let [mut holder, mut waiter] = ["a", "b"].map(|id| store.claim(spec(id, LEASE)));
     assert!(matches!(holder.attempt().await.unwrap(), Attempt::Granted(_)));
     assert!(matches!(waiter.attempt().await.unwrap(), Attempt::Busy(_)));
     let _: Release = holder.release().await.unwrap();
@@ -163,7 +161,7 @@ pub(crate) async fn a_release_before_the_bell_is_armed_is_heard() -> bool {
 pub(crate) async fn the_line_goes_by_one_clock() -> bool {
     let Some(server) = start_or_skip(Server::start) else { return false };
     let store = store(&server.url()).await;
-    let [mut holder, mut first, mut second] = ["0a", "0b", "1c"].map(|id| store.claim(spec(id)));
+    let [mut holder, mut first, mut second] = ["0a", "0b", "1c"].map(|id| store.claim(spec(id, LEASE)));
     assert!(matches!(holder.attempt().await.unwrap(), Attempt::Granted(_)));
     stand(&mut *first).await;
     stand(&mut *second).await;
@@ -172,30 +170,4 @@ pub(crate) async fn the_line_goes_by_one_clock() -> bool {
     assert!(!overtakes, "the second was served before the first");
     assert!(matches!(first.attempt().await.unwrap(), Attempt::Granted(_)));
     true
-}
-
-/// Joins the line for what is held.
-async fn stand(claim: &mut dyn Claim) {
-    assert!(matches!(claim.attempt().await.unwrap(), Attempt::Busy(_)));
-    claim.changed().await.unwrap();
-    assert!(matches!(claim.attempt().await.unwrap(), Attempt::Busy(busy) if busy.place.is_some()));
-}
-
-/// An acquisition of a client whose id begins like this, in line.
-fn spec(client: &str) -> Arc<ClaimSpec> {
-    let id: ClaimId = format!("{client:0<8}-0000-0000-0000-000000000000:1").parse().unwrap();
-    let (key, mode, shape) = (Key::new("", "name").unwrap(), Mode::Exclusive, Shape::Lock);
-    let (ttl, fair, life) = (Duration::from_secs(30), true, Life::Session);
-    Arc::new(ClaimSpec {
-        id,
-        key,
-        mode,
-        shape,
-        ttl,
-        fair,
-        life,
-        who: Arc::new(Who::here()),
-        label: None,
-        fences: 1,
-    })
 }

@@ -1,6 +1,12 @@
-//! A scene: what several who share a name believed, for the checkers.
+//! A scene: what several who share a name believed, for the checkers; and claims without a client around them.
 
-use leasehold::{Guard, Lock, time::Clock};
+use std::{sync::Arc, time::Duration};
+
+use leasehold::{
+    ClaimId, Guard, Key, Lock, Who,
+    backend::{Attempt, Claim, ClaimSpec, Life, Mode as How, Shape},
+    time::Clock,
+};
 use leasehold_testkit::history::{Act, Mode, Recorder, check};
 
 /// All that was done to one name.
@@ -33,4 +39,24 @@ impl Scene {
         let verdict = check(&self.0.history());
         assert!(verdict.is_sound() && verdict.grants > 1, "{verdict}");
     }
+}
+
+/// Between two looks.
+pub(crate) async fn moment() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
+/// Joins the line for what is held.
+pub(crate) async fn stand(claim: &mut dyn Claim) {
+    assert!(matches!(claim.attempt().await.unwrap(), Attempt::Busy(_)));
+    claim.changed().await.unwrap();
+    assert!(matches!(claim.attempt().await.unwrap(), Attempt::Busy(busy) if busy.place.is_some()));
+}
+
+/// An acquisition of a client whose id begins like this, in line.
+pub(crate) fn spec(client: &str, ttl: Duration) -> Arc<ClaimSpec> {
+    let id: ClaimId = format!("{client:0<8}-0000-0000-0000-000000000000:1").parse().unwrap();
+    let (key, mode, shape) = (Key::new("", "name").unwrap(), How::Exclusive, Shape::Lock);
+    let (fair, life, who) = (true, Life::Session, Arc::new(Who::here()));
+    Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label: None, fences: 1 })
 }

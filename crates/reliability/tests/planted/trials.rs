@@ -4,7 +4,7 @@ use leasehold::planted::Bug;
 
 use crate::{
     checks::Check::{self, Memory, Redis, Scene},
-    memory, redis,
+    etcd, memory, redis, zookeeper,
 };
 
 /// One bug and the check that must find it.
@@ -18,11 +18,8 @@ pub(crate) struct Trial {
 }
 
 /// Mistakes that are not planted, and why.
-pub(crate) const WAITING: [&str; 3] = [
-    "advisory lock through a pool: our locks in PostgreSQL and MySQL are rows, no session holds them",
-    "etcd's Lock call, whose waiters outlive their lease: it is never called; still to be planted",
-    "adopting the node of another session of ZooKeeper: still to be planted",
-];
+pub(crate) const WAITING: [&str; 1] =
+    ["advisory lock through a pool: our locks in PostgreSQL and MySQL are rows, no session holds them"];
 
 /// The seeded run: three clients with faults of their own, every kind of lock, the history judged.
 const CHAOS: Check = Memory("chaos", "a_faulty_store_keeps_a_sound_history");
@@ -86,4 +83,8 @@ pub(crate) const TRIALS: &[Trial] = trials! {
         Memory("dropping", "a_dropped_guard_is_released");
     NoScriptUnknown, "`NOSCRIPT` treated as unknown", "none we know" =>
         scene!(redis::a_forgotten_script_is_sent_again);
+    WaiterOutlives, "a waiter outlives its lease and is granted", "etcd's Lock call (Jepsen on etcd 3.4.3)" =>
+        scene!(etcd::who_waited_beyond_its_lease_is_not_granted);
+    AdoptsForeign, "the node of another session is adopted", "none we know" =>
+        scene!(zookeeper::what_an_earlier_session_left_is_not_held);
 };

@@ -297,7 +297,9 @@ mod tests {
     #[test]
     fn a_name_that_refuses_everybody_at_once_is_stuck() {
         let refusals = |count: usize| -> Vec<Event> {
-            (0..count as u64).flat_map(|index| refused(1, "n", [100 + 20 * index, 101 + 20 * index])).collect()
+            (0..count as u64)
+                .flat_map(|index| refused(1, "n", [100 + 20 * index, 101 + 20 * index]))
+                .collect()
         };
         assert!(is_stuck(&refusals(MANY), &[]));
         assert!(!is_stuck(&refusals(MANY - 1), &[]));
