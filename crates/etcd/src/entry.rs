@@ -97,3 +97,62 @@ impl Entry {
 fn wall_clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use proptest::{
+        collection::vec,
+        prelude::{Just, Strategy, any, prop_oneof},
+        proptest,
+        sample::select,
+        test_runner::Config,
+    };
+
+    use super::*;
+
+    fn entry() -> Entry {
+        let (take, of) = (NonZeroU32::MIN, NonZeroU32::MAX);
+        let who = Arc::new(Who::here());
+        Entry { format: FORMAT, mode: Mode::Permits { take, of }, count: 1, since: 7, who, label: None }
+    }
+
+    /// Anything, and ours with something else in one place.
+    fn value() -> impl Strategy<Value = Vec<u8>> {
+        let ours = entry().encode();
+        let numbers = select(vec!["0", "-1", "1.5", "18446744073709551616", "null", "[]", "{}", "\"\""]);
+        let places = select(vec!["\"format\":1", "\"count\":1", "\"since\":7"]);
+        let text = String::from_utf8_lossy(&ours).into_owned();
+        let changed = (places, numbers).prop_map(move |(place, number)| {
+            let name = place.split(':').next().unwrap_or_default();
+            text.replace(place, &format!("{name}:{number}")).into_bytes()
+        });
+        let cut = (Just(ours.clone()), 0..ours.len()).prop_map(|(ours, at)| ours[..at].to_vec());
+        let spoilt = (Just(ours.clone()), 0..ours.len(), any::<u8>()).prop_map(|(mut ours, at, byte)| {
+            ours[at] = byte;
+            ours
+        });
+        prop_oneof![vec(any::<u8>(), 0..60), changed, cut, spoilt]
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_value_makes_it_panic(value in value()) {
+            if let Ok(entry) = Entry::decode(&value) {
+                let id = "00000000-0000-0000-0000-000000000001:7".parse().unwrap();
+                drop((entry.holder(id, u64::MAX, Duration::MAX), entry.waiter(id, true)));
+                assert!(Entry::decode(&entry.encode()).is_ok(), "what is read can be written");
+            }
+        }
+    }
+
+    #[test]
+    fn ours_is_read_and_a_newer_one_is_refused_by_name() {
+        assert!(Entry::decode(&entry().encode()).is_ok());
+        let newer = Entry { format: FORMAT + 1, ..entry() };
+        assert_eq!(Entry::decode(&newer.encode()).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+}

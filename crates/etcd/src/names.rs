@@ -187,5 +187,14 @@ mod tests {
             let begins = names(&one);
             assert_eq!(begins.key <= key && key < begins.end, other.starts_with(&one));
         }
+
+        #[test]
+        fn no_key_makes_it_panic(tail in "[a-z0-9%/锁.:~-]{0,40}", bytes: Vec<u8>) {
+            let beginning = names("").key;
+            for key in [bytes.clone(), [beginning, tail.into_bytes()].concat(), [CELLS.as_bytes(), &bytes].concat()] {
+                drop(parse(&key));
+                let _ = cell_name(&key);
+            }
+        }
     }
 }

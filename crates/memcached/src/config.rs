@@ -150,7 +150,18 @@ fn config(message: impl Into<Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{proptest, test_runner::Config};
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_makes_it_panic(text in "(memcached://)?[a-z0-9%@:,/?&=#.+锁\\[\\]]{0,40}") {
+            drop(MemcachedConfig::from_url(&text));
+        }
+    }
 
     #[test]
     fn a_url_says_it_all() {

@@ -174,3 +174,55 @@ fn understood(line: &str) -> Fault {
     // A bare "ERROR" is a server that does not know the command.
     if is_refusal(&line) && line != "ERROR" { Fault::Refused(line) } else { Fault::Garbled(line) }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{
+        collection::vec, prelude::any, prop_oneof, proptest, strategy::Strategy, test_runner::Config,
+    };
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Lines that look like answers, and anything.
+    fn answer() -> impl Strategy<Value = Vec<u8>> {
+        let line = "(VA|HD|EN|NF|NS|EX|ME|END|ERROR|STAT) ?-?[0-9]{0,21}( [a-z][0-9]{0,21}){0,3}\r?\n[ab]{0,4}(\r\n)?";
+        prop_oneof![vec(any::<u8>(), 0..60), line.prop_map(String::into_bytes)]
+    }
+
+    /// A server that answers this to whatever it is asked, and hangs up.
+    async fn asked(answer: Vec<u8>) -> [Result<(), Fault>; 2] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let config = MemcachedConfig::new("127.0.0.1", listener.local_addr().unwrap().port());
+        let serve = async {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(&answer).await.unwrap();
+                stream.shutdown().await.unwrap();
+                // Read to the end, so that the answer is not lost with a reset.
+                drop(stream.read_to_end(&mut Vec::new()).await);
+            }
+        };
+        let ask = async {
+            let connection = Connection::open(&config).await?;
+            let (_, replies) = connection.ask(b"mg a v\r\n", 1).await?;
+            let _ = replies[0].number('t');
+            Ok(())
+        };
+        let list = async { Connection::open(&config).await?.list("stats").await.map(drop) };
+        let both = async { [ask.await, list.await] };
+        tokio::join!(serve, both).1
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_answer_makes_it_panic(answer in answer()) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let ended = runtime.block_on(asked(answer.clone()));
+            let is_late = |fault: &Fault| matches!(fault, Fault::Broken(error) if error.kind() == io::ErrorKind::TimedOut);
+            assert!(ended.iter().filter_map(|ended| ended.as_ref().err()).all(|fault| !is_late(fault)), "{answer:?}");
+        }
+    }
+}

@@ -143,7 +143,24 @@ fn opened(mut value: Vec<u8>) -> Option<(String, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_value_makes_it_panic(length in "[0-9+-]{0,22}", tail in vec(any::<u8>(), 0..40)) {
+            drop(opened(tail.clone()));
+            drop(opened([length.as_bytes(), b" ", &tail].concat()));
+        }
+
+        #[test]
+        fn every_value_is_read_back(name in "\\PC{0,20}", content in vec(any::<u8>(), 0..40)) {
+            assert_eq!(opened(sealed(&name, &content)), Some((name, content)));
+        }
+    }
 
     #[test]
     fn a_value_is_read_back_whatever_is_in_it() {

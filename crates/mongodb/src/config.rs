@@ -101,7 +101,20 @@ pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{proptest, test_runner::Config};
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_makes_it_panic(
+            text in "(mongodb([+]srv)?://)?[a-z0-9%@:,/?&=#.+锁\\[\\]]{0,40}([?&](collection|command_timeout)=[a-z0-9$.%]{0,8})?"
+        ) {
+            drop(MongodbConfig::from_url(&text));
+        }
+    }
 
     #[test]
     fn our_own_words_are_not_the_drivers() {

@@ -63,7 +63,7 @@ pub(crate) fn time(document: &Document) -> Result<Moment> {
 }
 
 pub(crate) fn moment(date: DateTime) -> Moment {
-    Moment(date.timestamp_millis().max(0).cast_unsigned() * 1000)
+    Moment(date.timestamp_millis().max(0).cast_unsigned().saturating_mul(1000))
 }
 
 /// What the fence of a name without a document starts from.
@@ -172,4 +172,70 @@ fn unwritable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Err
 
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{
+        collection::vec,
+        prelude::{Just, Strategy, any, prop_oneof},
+        proptest,
+        sample::select,
+        test_runner::Config,
+    };
+
+    use super::*;
+
+    fn value() -> impl Strategy<Value = Bson> {
+        let leaf = prop_oneof![
+            Just(Bson::Null),
+            any::<bool>().prop_map(Bson::Boolean),
+            any::<i32>().prop_map(Bson::Int32),
+            any::<i64>().prop_map(Bson::Int64),
+            any::<f64>().prop_map(Bson::Double),
+            any::<i64>().prop_map(|at| Bson::DateTime(DateTime::from_millis(at))),
+            "\\PC{0,12}".prop_map(Bson::String),
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            let names = select(vec!["format", "fence", "holders", "line", "latch", "x"]);
+            let document = vec((names, inner.clone()), 0..4).prop_map(|fields| {
+                Bson::Document(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+            });
+            prop_oneof![vec(inner, 0..4).prop_map(Bson::Array), document]
+        })
+    }
+
+    /// A document with what we look for, and with anything in it; sometimes a record of ours with one field changed.
+    fn document() -> impl Strategy<Value = Document> {
+        let ours = written(&Record::new(7)).unwrap();
+        let fields = select(vec!["format", "fence", "holders", "line", "latch", "permits"]);
+        let changed = (fields, value()).prop_map(move |(field, value)| {
+            let mut record = ours.clone();
+            record.insert(field, value);
+            Bson::Document(record)
+        });
+        let now = prop_oneof![value(), any::<i64>().prop_map(|at| Bson::DateTime(DateTime::from_millis(at)))];
+        let version = prop_oneof![3 => Just(Bson::String("v".to_owned())), 1 => value()];
+        let record = prop_oneof![value(), changed];
+        (version, record, now)
+            .prop_map(|(version, record, now)| doc! { "version": version, "record": record, "now": now })
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_document_makes_it_panic(document in document()) {
+            if let Ok(seen) = Seen::read(&document) {
+                let _ = Seen::nothing(seen.now);
+                drop(swap("name", seen.version.as_deref(), (&seen.record, &[]), "w"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_beyond_all_bounds_is_the_last() {
+        let document = doc! { "now": DateTime::from_millis(i64::MAX) };
+        assert_eq!(time(&document).unwrap(), Moment(u64::MAX));
+    }
 }

@@ -195,6 +195,16 @@ mod tests {
         }
 
         #[test]
+        fn no_node_makes_it_panic(
+            node in "\\PC{0,40}|[%~a-f0-9]{0,12}|[0-9a-f]{32}[+](fair|try|[0-9]{0,11}of[0-9]{0,11})__(lock|rlock|permit|open)__-?[0-9]{0,12}"
+        ) {
+            let _ = decode(&node);
+            if let Some(contender) = Contender::parse(&node) {
+                prop_assert_eq!(contender.node, node);
+            }
+        }
+
+        #[test]
         fn an_acquisition_is_read_back(take in 1..9_u32, more in 0..9_u32, stand in 0..3_usize, kind in 0..3) {
             let id: ClaimId = "00000000-0000-0000-0000-000000000001:7".parse().unwrap();
             let mode = match kind {

@@ -91,3 +91,58 @@ impl Tag {
 fn since(stat: &Stat, now: i64) -> Duration {
     Duration::from_millis(now.saturating_sub(stat.ctime).try_into().unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{
+        collection::vec, prelude::any, prop_oneof, proptest, strategy::Strategy, test_runner::Config,
+    };
+
+    use super::*;
+
+    fn tag() -> Tag {
+        Tag { who: Arc::new(Who::here()), label: None, ttl: 5, count: 1, shared: false, served: true }
+    }
+
+    /// Anything, ours cut off or with a byte of something else, and ours with numbers at their ends.
+    fn data() -> impl Strategy<Value = Vec<u8>> {
+        let ours = tag().encode();
+        let (length, other) = (ours.len(), ours.clone());
+        let cut = (0..length).prop_map(move |at| ours[..at].to_vec());
+        let spoilt = (0..length, any::<u8>()).prop_map(move |(at, byte)| {
+            let mut ours = other.clone();
+            ours[at] = byte;
+            ours
+        });
+        let extreme = any::<(u64, u32)>().prop_map(|(ttl, count)| Tag { ttl, count, ..tag() }.encode());
+        prop_oneof![vec(any::<u8>(), 0..120), cut, spoilt, extreme]
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_text_of_a_node_makes_it_panic(data in data(), ctime: i64, now: i64) {
+            let node = "0123456789abcdef0123456789abcdef__lock__0000000001";
+            let contender = Contender::parse(node).unwrap();
+            let tag = Tag::decode(&contender, &data);
+            let stat = Stat {
+                czxid: i64::MIN, mzxid: 0, pzxid: 0, ctime, mtime: 0, version: 0, cversion: 0, aversion: 0,
+                ephemeral_owner: 0, data_length: 0, num_children: 0,
+            };
+            let shown = tag.clone().holder(&contender, &stat, now);
+            if serde_json::from_slice::<Tag>(&data).is_err() {
+                assert!(!shown.who.program.chars().any(char::is_control), "what others wrote is shown to people");
+            }
+            drop(tag.waiter(&contender, &stat, now));
+        }
+    }
+
+    #[test]
+    fn ours_is_read_back_and_what_another_program_wrote_is_its_name() {
+        let contender = Contender::parse("0123456789abcdef0123456789abcdef__lock__0000000001").unwrap();
+        let ours = tag();
+        assert_eq!(Tag::decode(&contender, &ours.encode()), ours);
+        assert_eq!(&*Tag::decode(&contender, b"worker-7\n").who.program, "worker-7");
+    }
+}

@@ -105,3 +105,40 @@ pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Error {
 pub(crate) fn is_local(host: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{proptest, test_runner::Config};
+
+    use super::*;
+
+    /// Anything behind a scheme, with options that are ours, theirs, or nobody's.
+    const TAIL: &str = "[a-z0-9%@:,/#.+锁\\[\\]]{0,30}[?]?((command_timeout|connections|sslmode|listen|host|port|what)=[a-z0-9%@+.]{0,8}&?){0,3}";
+
+    proptest! {
+        #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_options_make_it_panic(tail in TAIL) {
+            if let Ok((common, _)) = Common::read(&tail) {
+                assert!((1..=1000).contains(&common.connections));
+            }
+        }
+
+        #[cfg(feature = "postgres")]
+        #[test]
+        fn no_text_makes_postgres_panic(tail in TAIL) {
+            for scheme in ["", "postgres://", "postgresql://"] {
+                drop(crate::PostgresConfig::from_url(&format!("{scheme}{tail}")));
+            }
+        }
+
+        #[cfg(feature = "mysql")]
+        #[test]
+        fn no_text_makes_mysql_panic(tail in TAIL) {
+            for scheme in ["", "mysql://", "mariadb://"] {
+                drop(crate::MySqlConfig::from_url(&format!("{scheme}{tail}")));
+            }
+        }
+    }
+}

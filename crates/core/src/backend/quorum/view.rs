@@ -186,6 +186,8 @@ impl Walk {
             let cursor = cursor.strip_prefix('+').map(str::to_owned);
             Some(Self { at: at.parse().ok()?, listed: listed.parse().ok()?, cursor })
         });
+        // Only members before the one whose turn it is have been listed.
+        let parsed = parsed.filter(|walk| walk.at > 63 || walk.listed >> walk.at == 0);
         parsed.ok_or_else(|| {
             Error::config(Operation::Inspect, "this is no cursor of a listing; begin without one")
         })
@@ -210,5 +212,35 @@ impl std::fmt::Display for Walk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}.", self.at, self.listed)?;
         self.cursor.as_ref().map_or(Ok(()), |cursor| write!(f, "+{cursor}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{proptest, test_runner::Config};
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_cursor_makes_a_listing_panic(at in "[0-9]{0,3}", listed in "[0-9]{0,20}", tail in "[+]?\\PC{0,8}") {
+            if let Ok(mut walk) = Walk::parse(&format!("{at}.{listed}.{tail}")) {
+                assert_eq!(Walk::parse(&walk.to_string()).unwrap().to_string(), walk.to_string());
+                walk.skip();
+                assert!(walk.at > walk.listed.count_ones() as usize || walk.at > 64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cursor_that_nobody_gave_out_is_refused() {
+        for cursor in ["", "1", "1.1", "x.0.", "0.1.", "1.2.+a", "0.18446744073709551615."] {
+            assert!(Walk::parse(cursor).is_err(), "{cursor:?}");
+        }
+        for cursor in ["0.0.", "1.1.", "2.1.+a.b", "3.5.+"] {
+            assert_eq!(Walk::parse(cursor).unwrap().to_string(), cursor);
+        }
     }
 }
