@@ -8,8 +8,8 @@
 //! A run proves by its history, never by ending well. The same seed gives the same faults in the same order; it cannot
 //! give the same interleaving, so a failing run keeps its history.
 //!
-//! A store is added by one file in [`packs`]. Faults on the wire between clients and a store belong into a pack too:
-//! its `url` is then the proxy's.
+//! A store is added by one file in [`packs`]. Faults on the wire between clients and a store belong into a pack too: what
+//! it tells each worker as the store's URL is then a proxy's.
 
 pub mod audit;
 pub mod clock;

@@ -96,3 +96,19 @@ fn quietly(program: &str, arguments: &[&str], folder: &Path) -> bool {
     command.args(arguments).arg(folder).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_mentions_none_of_the_killed_is_a_leak() {
+        let store = Sqlite { folder: tempfile::tempdir().unwrap(), mounted: false };
+        let database = Connection::open(store.file("locks.db")).unwrap();
+        let rows = "CREATE TABLE leasehold_record (name TEXT, fence INTEGER, record TEXT);
+            INSERT INTO leasehold_record VALUES ('free', 1, NULL), ('dead', 2, 'by client-1'), ('left', 3, 'by client-2')";
+        database.execute_batch(rows).unwrap();
+        assert_eq!(store.leftovers(&["client-1".to_owned()]).unwrap(), ["left"]);
+        assert_eq!(store.leftovers(&[]).unwrap().len(), 2);
+    }
+}
