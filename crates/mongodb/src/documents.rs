@@ -68,7 +68,7 @@ pub(crate) fn moment(date: DateTime) -> Moment {
 
 /// What the fence of a name without a document starts from.
 fn floor(now: Moment) -> u64 {
-    now.0 / 1000 * FENCES.cast_unsigned()
+    (now.0 / 1000).saturating_mul(FENCES.cast_unsigned())
 }
 
 /// The pipeline that changes nothing.
