@@ -78,9 +78,9 @@ impl Pack for Wires {
             LONG => stall(all, dice.between(lease, lease * 2)),
             SLOW => {
                 let delay = dice.between(Duration::from_millis(5), lease / 8);
-                all.iter().for_each(|line| line.delay(delay));
+                each(all, |line| line.delay(delay));
                 rest(dice.between(lease / 2, lease * 2));
-                all.iter().for_each(|line| line.delay(Duration::ZERO));
+                each(all, |line| line.delay(Duration::ZERO));
             }
             SWALLOW => swallow(all, 1 + dice.below(3) as usize),
             LATE => deliver_late(all, lease, dice),
@@ -98,22 +98,28 @@ impl Pack for Wires {
     }
 }
 
+fn each(lines: &[Faultline], verb: impl Fn(&Faultline)) {
+    for line in lines {
+        verb(line);
+    }
+}
+
 fn refuse(lines: &[Faultline], span: Duration) {
-    lines.iter().for_each(|line| line.refuse(true));
-    lines.iter().for_each(Faultline::cut);
+    each(lines, |line| line.refuse(true));
+    each(lines, Faultline::cut);
     rest(span);
-    lines.iter().for_each(|line| line.refuse(false));
+    each(lines, |line| line.refuse(false));
 }
 
 fn stall(lines: &[Faultline], span: Duration) {
-    lines.iter().for_each(|line| line.stall(true));
+    each(lines, |line| line.stall(true));
     rest(span);
-    lines.iter().for_each(|line| line.stall(false));
+    each(lines, |line| line.stall(false));
 }
 
 fn again(lines: &[Faultline], dice: &mut Dice, verb: fn(&Faultline)) {
     for _ in 0..=dice.below(5) {
-        lines.iter().for_each(verb);
+        each(lines, verb);
         rest(dice.between(Duration::from_millis(10), Duration::from_millis(150)));
     }
 }

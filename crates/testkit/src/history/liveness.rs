@@ -48,8 +48,8 @@ pub fn stuck(history: &[Event], windows: &[Window], [from, until]: [u64; 2], lea
     let mut last_held: HashMap<String, u64> = HashMap::new();
     for belief in beliefs(history).into_iter().filter(|belief| belief.from <= until) {
         let end = belief.until.min(deaths.get(&belief.process).copied().unwrap_or(u64::MAX));
-        let last = last_held.entry(belief.name).or_default();
-        *last = end.max(*last);
+        let known = last_held.entry(belief.name).or_default();
+        *known = end.max(*known);
     }
     let is_stuck = |name: &str, asks: &[(u64, u64)]| {
         let since = from.max(last_held.get(name).copied().unwrap_or(0));
@@ -87,7 +87,9 @@ fn asks<'a>(history: &'a [Event], windows: &[Window], end: u64) -> Spans<'a> {
         let spans = spans.entry(event.name.as_str()).or_default();
         spans.extend(running(pauses.get(&event.process), (event.at, last)));
     }
-    spans.values_mut().for_each(|spans| spans.sort_unstable());
+    for spans in spans.values_mut() {
+        spans.sort_unstable();
+    }
     spans
 }
 
