@@ -82,6 +82,12 @@ pub(crate) fn foreign(key: &str) -> Error {
     Error::new(ErrorKind::Internal, Operation::Inspect, message)
 }
 
+/// A server that was told not to count the writes of an item.
+pub(crate) fn without_versions() -> Error {
+    let message = "this memcached does not compare and set; start it without -C (--disable-cas)";
+    Error::config(Operation::Inspect, message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use leasehold_core::{Error, ErrorKind, Operation, Result};
 
 use crate::{
     connection::{Connection, Reply},
-    error::{Fault, foreign},
+    error::{Fault, foreign, without_versions},
     names::{CLOCK, Sort},
     pool::Pool,
     tick::{ERA, Tick},
@@ -39,7 +39,7 @@ pub(crate) enum Write {
 /// Reads the item of a name.
 pub(crate) async fn look(pool: &Pool, sort: Sort, name: &str) -> Result<Seen> {
     let key = sort.key(name);
-    let request = format!("mg {CLOCK} t\r\nmg {key} v c\r\n");
+    let request = format!("mg {CLOCK} t c\r\nmg {key} v c\r\n");
     let (mut connection, mut replies) = pool.read(request.as_bytes(), 2).await?;
     if replies[0].code == *b"EN" {
         connection = start_clock(connection).await.map_err(Fault::of_read)?;
@@ -98,10 +98,10 @@ pub(crate) async fn look_at_all(pool: &Pool, keys: &[String]) -> Result<Vec<(Str
 
 /// The server's time.
 pub(crate) async fn now(pool: &Pool) -> Result<Tick> {
-    let (mut connection, mut replies) = pool.read(format!("mg {CLOCK} t\r\n").as_bytes(), 1).await?;
+    let (mut connection, mut replies) = pool.read(format!("mg {CLOCK} t c\r\n").as_bytes(), 1).await?;
     if replies[0].code == *b"EN" {
         connection = start_clock(connection).await.map_err(Fault::of_read)?;
-        let again = connection.ask(format!("mg {CLOCK} t\r\n").as_bytes(), 1).await;
+        let again = connection.ask(format!("mg {CLOCK} t c\r\n").as_bytes(), 1).await;
         (connection, replies) = again.map_err(Fault::of_read)?;
     }
     pool.give_back(connection);
@@ -118,7 +118,11 @@ async fn start_clock(connection: Connection) -> Result<Connection, Fault> {
     }
 }
 
+/// A server that gives no versions would take any write of who read before for one of who read last.
 fn time(reply: &Reply) -> Result<Tick> {
+    if reply.number('c') == Some(0) {
+        return Err(without_versions());
+    }
     let left = reply.number('t').and_then(Tick::until_the_end);
     left.ok_or_else(|| foreign(CLOCK))
 }

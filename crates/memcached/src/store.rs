@@ -44,8 +44,8 @@ impl Memcached {
     /// Connects to the server of this configuration.
     ///
     /// # Errors
-    /// `Unavailable` if it cannot be reached, `Denied` if it does not accept the credentials, `Internal` if it is no
-    /// memcached or one without meta commands.
+    /// `Unavailable` if it cannot be reached, `Denied` if it does not accept the credentials, `Config` if it was
+    /// started with `-C`, without compare-and-set, `Internal` if it is no memcached or one without meta commands.
     ///
     /// # Cancel safety
     /// Nothing stays behind if it is dropped.

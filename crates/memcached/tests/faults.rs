@@ -108,6 +108,15 @@ async fn wrong_credentials_are_denied_and_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_server_without_compare_and_set_is_refused() {
+    let start = || servers::Memcached::start_with(&["-C"]);
+    let Some(server) = start_or_skip(start) else { return };
+    let error = Memcached::open(config(&server)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("without -C"), "{error}");
+}
+
+#[tokio::test]
 async fn the_longest_and_the_strangest_names_are_locks_like_any_other() {
     let Some(server) = start_or_skip(servers::Memcached::start) else { return };
     let (client, other) = (client(&server).await, client(&server).await);
