@@ -15,6 +15,7 @@
 //! | shutting down, connection lost after sending | unknown | `Indeterminate` |
 
 use leasehold_core::{Error, ErrorKind, Operation};
+use mysql_async::DriverError;
 
 use crate::server::Failure;
 
@@ -41,9 +42,20 @@ pub(super) fn not_connected(error: &mysql_async::Error) -> Failure {
             }
             meaning => meaning,
         },
+        mysql_async::Error::Driver(way) if is_way_to_log_in(way) => (
+            ErrorKind::Denied,
+            "the server wants another way to log in than we have, as MySQL says of users it does not know; check user and \
+             password in the store URL",
+        ),
         _ => (ErrorKind::Unavailable, "the server cannot be reached; check address and network"),
     };
     Error::new(kind, Operation::Connect, message).because(said(error)).into()
+}
+
+/// Whether the server asked for the password in a way that the client does not know, or does not use because it shows it.
+fn is_way_to_log_in(error: &DriverError) -> bool {
+    use DriverError::{CleartextPluginDisabled, MysqlOldPasswordDisabled, UnknownAuthPlugin};
+    matches!(error, UnknownAuthPlugin { .. } | CleartextPluginDisabled | MysqlOldPasswordDisabled)
 }
 
 /// Nobody answered when a connection was asked for.
@@ -123,6 +135,17 @@ fn meaning(code: u16) -> (ErrorKind, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A user that MySQL does not know is asked for its password in a way that depends on its name.
+    #[test]
+    fn a_strange_way_to_log_in_is_a_refusal() {
+        let way = DriverError::UnknownAuthPlugin { name: "sha256_password".to_owned() };
+        assert_eq!(not_connected(&way.into()).into_error().kind(), ErrorKind::Denied);
+        assert_eq!(
+            not_connected(&DriverError::ConnectionClosed.into()).into_error().kind(),
+            ErrorKind::Unavailable
+        );
+    }
 
     #[test]
     fn codes_have_the_kinds_the_table_says() {

@@ -7,7 +7,8 @@ use leasehold_core::{Error, Operation, Result};
 
 /// A table whose rows have a version: a number that every write raises by one.
 ///
-/// All writes to such rows must raise it, or they are not noticed.
+/// All writes to such rows must raise it, or they are not noticed. The key is one row's: where several have it, nothing is
+/// updated.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "it does nothing until a row is updated with it"]
 pub struct Versioned<'t> {
@@ -44,6 +45,15 @@ impl<'t> Versioned<'t> {
         let message = "names of tables and columns are letters, digits, underscores and dots";
         Err(Error::config(Operation::Check, message))
     }
+}
+
+/// Several rows have the key, so it cannot tell which one was meant.
+pub(crate) fn several(versioned: Versioned<'_>) -> Error {
+    let Versioned { table, key, .. } = versioned;
+    let message = format!(
+        "several rows of {table} have this {key}, so nothing was changed; name rows by a column that is unique"
+    );
+    Error::config(Operation::Check, message)
 }
 
 #[cfg(test)]

@@ -56,3 +56,38 @@ async fn a_row_that_changed_is_not_overwritten() {
     let row: Option<(i32, i64)> = plain.query_first("SELECT amount, version FROM stock").await.unwrap();
     assert_eq!(row, Some((1, 2)));
 }
+
+/// Which of them was meant nobody knows.
+#[tokio::test]
+async fn rows_that_share_their_key_are_not_updated() {
+    use leasehold_sql::Versioned;
+    let place = Place::new().await;
+    let mut plain = place.plain().await;
+    plain.query_drop("CREATE TABLE stock (id INT, amount INT, version BIGINT)").await.unwrap();
+    plain.query_drop("INSERT INTO stock VALUES (7, 1, 1), (7, 2, 1), (8, 3, 1)").await.unwrap();
+    let stock = Versioned::new("stock", "id", "version");
+    let error = stock.update_mysql(&mut plain, (7, 1), "amount = ?", vec![9.into()]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("several rows of stock"), "{error}");
+    let changed: Option<u64> =
+        plain.query_first("SELECT COUNT(*) FROM stock WHERE amount = 9 OR version <> 1").await.unwrap();
+    assert_eq!(changed, Some(0));
+}
+
+/// Those who update one row at once are told which of them came first, and nobody hears of locks.
+#[tokio::test]
+async fn of_many_updates_at_once_one_is_written() {
+    use leasehold_sql::{Updated, Versioned};
+    let place = Place::new().await;
+    let mut plain = place.plain().await;
+    plain.query_drop("CREATE TABLE stock (id INT PRIMARY KEY, amount INT, version BIGINT)").await.unwrap();
+    plain.query_drop("INSERT INTO stock VALUES (7, 0, 1)").await.unwrap();
+    for round in 1..=10 {
+        let update = async |amount: i32| {
+            let (stock, mut plain) = (Versioned::new("stock", "id", "version"), place.plain().await);
+            stock.update_mysql(&mut plain, (7, round), "amount = ?", vec![amount.into()]).await.unwrap()
+        };
+        let done = futures_util::future::join_all((0..8).map(&update)).await;
+        assert_eq!(done.iter().filter(|done| **done == Updated::Written(round + 1)).count(), 1, "{done:?}");
+    }
+}

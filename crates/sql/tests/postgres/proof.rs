@@ -83,3 +83,19 @@ async fn a_row_that_changed_is_not_overwritten() {
     let row = plain.query_one("SELECT amount, version FROM stock", &[]).await.unwrap();
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i64>(1)), (5, 2));
 }
+
+/// Which of them was meant nobody knows.
+#[tokio::test]
+async fn rows_that_share_their_key_are_not_updated() {
+    use leasehold_sql::Versioned;
+    let place = Place::new().await;
+    let plain = place.plain().await;
+    let table = "CREATE TABLE stock (id int, amount int, version bigint)";
+    plain.batch_execute(&format!("{table}; INSERT INTO stock VALUES (7, 1, 1), (7, 2, 1)")).await.unwrap();
+    let stock = Versioned::new("stock", "id", "version");
+    let error = stock.update(&plain, (&7, 1), "amount = $3", &[&9]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("several rows of stock"), "{error}");
+    let changed = "SELECT count(*) FROM stock WHERE amount = 9 OR version <> 1";
+    assert_eq!(plain.query_one(changed, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
