@@ -8,7 +8,7 @@ use leasehold_core::backend::{Cell, CellWrite, Expect};
 
 use super::{
     MySqlDatabase,
-    database::value,
+    database::{affected, value},
     statements::{NOW, bytes},
 };
 use crate::server::{Begin, Tried, database::micros};
@@ -53,7 +53,10 @@ pub(super) async fn write(
     };
     // What was done is told by a last statement, so that its being read proves that all were.
     let answers = database.ask(&format!("{NEXT}; {write}; SELECT ROW_COUNT(), LAST_INSERT_ID()")).await?;
-    bury(database).await;
+    if database.cell_writes.fetch_add(1, Ordering::Relaxed) % EVERY == EVERY - 1 {
+        // To fail is no harm: what is over is not shown, and the next will do it.
+        let _ = bury(database).await;
+    }
     let Some(row) = answers.last().and_then(|answer| answer.rows.first()) else {
         return Ok(CellWrite::Conflict);
     };
@@ -61,13 +64,10 @@ pub(super) async fn write(
     Ok(if changed > 0 { CellWrite::Written(version) } else { CellWrite::Conflict })
 }
 
-/// Now and then removes cells that are over.
-async fn bury(database: &MySqlDatabase) {
-    if database.cell_writes.fetch_add(1, Ordering::Relaxed) % EVERY == EVERY - 1 {
-        let bury = format!("DELETE FROM leasehold_cell WHERE until <= {NOW} LIMIT 256");
-        // To fail is no harm: what is over is not shown, and the next will do it.
-        let _ = database.ask(&bury).await;
-    }
+/// Removes some cells that are over. Says how many.
+pub(super) async fn bury(database: &MySqlDatabase) -> Tried<u64> {
+    let bury = format!("DELETE FROM leasehold_cell WHERE until <= {NOW} ORDER BY until LIMIT 256");
+    Ok(affected(&database.ask(&bury).await?))
 }
 
 pub(super) async fn list(database: &MySqlDatabase, from: Begin<'_>, limit: usize) -> Tried<Vec<Cell>> {

@@ -15,7 +15,7 @@ use super::{
     connection::{Answered, Connection},
     doctor, setup, statements,
 };
-use crate::server::{After, Begin, Database, Found, Row, Swapped, Tried, bell::Bells, pool::Pool};
+use crate::server::{After, Begin, Database, First, Found, Row, Swapped, Tried, bell::Bells, pool::Pool};
 
 /// How often waiters look for themselves.
 const POLL: Duration = Duration::from_millis(50);
@@ -61,8 +61,11 @@ impl MySqlDatabase {
     /// Sends statements in one go, each a transaction of its own.
     pub(super) async fn ask(&self, statements: &str) -> Tried<Vec<Answered>> {
         let work = async |connection: &mut Connection| connection.ask(statements).await;
-        let common = &self.config.common;
-        self.pool.with(Connection::connect(self.config.options(), common.connect_timeout), work).await
+        self.pool.with(self.connect(), work).await
+    }
+
+    async fn connect(&self) -> Tried<Connection> {
+        Connection::connect(self.config.options(), self.config.common.connect_timeout).await
     }
 }
 
@@ -71,15 +74,14 @@ impl Database for MySqlDatabase {
         Ok(found(&self.ask(&statements::look(name)).await?)?)
     }
 
-    async fn claim(&self, name: &str, text: &str, fences: u64) -> Tried<Found> {
-        Ok(found(&self.ask(&statements::claim(name, text, fences)).await?)?)
+    async fn claim(&self, name: &str, first: &First) -> Tried<Found> {
+        Ok(found(&self.ask(&statements::claim(name, first)).await?)?)
     }
 
     async fn swap(&self, name: &str, before: &Found, after: &After) -> Tried<Swapped> {
-        let (text, fence) = (after.text.as_deref(), after.fence);
         let asked = match before.version() {
-            Some(version) => statements::swap(name, version, fence, text),
-            None => statements::make(name, before.floor, fence, text),
+            Some(version) => statements::swap(name, version, after),
+            None => statements::make(name, before.floor, after),
         };
         let answers = self.ask(&asked).await?;
         // Nothing that was there before is changed by making a row, so it counts as none; all else changes the version.
@@ -102,9 +104,18 @@ impl Database for MySqlDatabase {
     }
 
     async fn sweep(&self) -> Tried<u64> {
+        let cells = cells::bury(self).await?;
+        let many = self.ask(&statements::many_due()).await?;
+        let row = many.first().and_then(|answer| answer.rows.first());
+        if !row.map(|row| value::<bool>(row, 0)).transpose()?.unwrap_or_default() {
+            return Ok(cells);
+        }
+        // A session of its own: what it sets is for this only.
+        let mut own = self.connect().await?;
+        own.ask(statements::SWEEPING).await?;
         let [raise, remove] = statements::sweep();
-        self.ask(&raise).await?;
-        Ok(self.ask(&remove).await?.first().map_or(0, |removed| removed.affected))
+        own.ask(&raise).await?;
+        Ok(cells + affected(&own.ask(&remove).await?))
     }
 
     async fn read_cell(&self, name: &str) -> Tried<Option<Cell>> {
@@ -140,6 +151,11 @@ impl Database for MySqlDatabase {
     async fn close(&self) {
         self.pool.close();
     }
+}
+
+/// How many rows the first statement changed.
+pub(super) fn affected(answers: &[Answered]) -> u64 {
+    answers.first().map_or(0, |answer| answer.affected)
 }
 
 /// Floor, clock and row, as the last statement shows them.

@@ -4,6 +4,13 @@
 
 use std::fmt::Write as _;
 
+use leasehold_core::backend::record::Moment;
+
+use crate::server::{
+    After, First,
+    database::{GRAIN, rest},
+};
+
 /// The server's clock in microseconds, in UTC: no time zone and no summer time. It is the moment at which the statement
 /// began, so never later than what it does.
 pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
@@ -35,42 +42,55 @@ pub(super) fn look(name: &str) -> String {
 
 /// Takes a name that nobody uses, and shows who has it then. The floor is locked meanwhile, so no row is removed below it.
 /// Assignments are made in order: the text comes last, because the others ask whether it is missing.
-pub(super) fn claim(name: &str, text: &str, fences: u64) -> String {
-    let (key, text, shown) = (bytes(name.as_bytes()), bytes(text.as_bytes()), look(name));
-    let free = "leasehold_record.record IS NULL";
+pub(super) fn claim(name: &str, first: &First) -> String {
+    let (key, text, shown) = (bytes(name.as_bytes()), bytes(first.text.as_bytes()), look(name));
+    let (free, fences) = ("leasehold_record.record IS NULL", first.fences);
+    let due = format!("(({NOW} + {}) DIV {GRAIN} + 1) * {GRAIN}", rest(first.ends));
+    let kept = kept_due(&due);
     format!(
-        "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, record)
-         SELECT {key}, m.value + 1, m.value + {fences}, m.value, {NOW}, {text}
+        "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
+         SELECT {key}, m.value + 1, m.value + {fences}, m.value, {NOW}, {due}, {text}
          FROM leasehold_meta m WHERE m.name = 'floor' LOCK IN SHARE MODE
          ON DUPLICATE KEY UPDATE
            version = IF({free}, leasehold_record.version + 1, leasehold_record.version),
            fence_base = IF({free}, leasehold_record.fence, leasehold_record.fence_base),
            fence = IF({free}, leasehold_record.fence + {fences}, leasehold_record.fence),
            moment_base = IF({free}, {NOW}, leasehold_record.moment_base),
+           due = IF({free}, {kept}, leasehold_record.due),
            record = IF({free}, {text}, leasehold_record.record); {shown}"
     )
 }
 
 /// Writes a row of this version, and shows it if it was another.
-pub(super) fn swap(name: &str, version: u64, fence: u64, text: Option<&str>) -> String {
-    let (key, record, shown) = (bytes(name.as_bytes()), maybe(text), look(name));
-    let written = if text.is_some() { "0" } else { NOW };
+pub(super) fn swap(name: &str, version: u64, after: &After) -> String {
+    let (key, record, shown) = (bytes(name.as_bytes()), maybe(after.text.as_deref()), look(name));
+    let (fence, due) = (after.fence, kept_due(&due(after.due)));
     format!(
         "UPDATE leasehold_record
-         SET version = version + 1, fence = {fence}, fence_base = 0, moment_base = {written}, record = {record}
+         SET version = version + 1, fence = {fence}, fence_base = 0, moment_base = 0, due = {due}, record = {record}
          WHERE name = {key} AND version = {version}; {shown}"
     )
 }
 
 /// Makes the row of a name that has none, if the floor is still what we found.
-pub(super) fn make(name: &str, floor: u64, fence: u64, text: Option<&str>) -> String {
-    let (key, record, shown) = (bytes(name.as_bytes()), maybe(text), look(name));
+pub(super) fn make(name: &str, floor: u64, after: &After) -> String {
+    let (key, record, shown) = (bytes(name.as_bytes()), maybe(after.text.as_deref()), look(name));
+    let (fence, due) = (after.fence, due(after.due));
     format!(
-        "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, record)
-         SELECT {key}, m.value + 1, {fence}, 0, 0, {record}
+        "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
+         SELECT {key}, m.value + 1, {fence}, 0, 0, {due}, {record}
          FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = {floor} LOCK IN SHARE MODE
          ON DUPLICATE KEY UPDATE version = leasehold_record.version; {shown}"
     )
+}
+
+fn due(due: Option<Moment>) -> String {
+    due.map_or_else(|| "NULL".to_owned(), |due| due.0.to_string())
+}
+
+/// A moment at which a row is due, or the one that it has, if that is hardly later: so the index is left alone.
+fn kept_due(due: &str) -> String {
+    format!("IF(leasehold_record.due BETWEEN {due} AND {due} + {GRAIN}, leasehold_record.due, {due})")
 }
 
 /// Rows in use from a name on (`>=`) or after it (`>`).
@@ -82,19 +102,29 @@ pub(super) fn page(comparison: &str, name: &str, limit: usize) -> String {
     )
 }
 
-/// First raises the floor above all that nobody has used for a minute, then removes some of what is below it. Whoever
-/// made a row from the floor that was has done so before it could be raised.
+/// Whether so many rows are due that it is worth to be in others' way for a moment.
+pub(super) fn many_due() -> String {
+    format!("SELECT COUNT(*) = 64 FROM (SELECT 1 FROM leasehold_record WHERE due < {NOW} LIMIT 64) due")
+}
+
+/// What a session that sweeps begins with: it locks no more than it removes, and does not wait for long.
+pub(super) const SWEEPING: &str =
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET innodb_lock_wait_timeout = 1";
+
+/// First raises the floor above some rows that are due, then removes what is below it. Whoever made a row from the floor
+/// that was has done so before it could be raised. Rows that somebody has locked are left to the next.
 pub(super) fn sweep() -> [String; 2] {
-    let idle = format!("record IS NULL AND moment_base < {NOW} - 60000000");
+    let some = format!("FROM leasehold_record WHERE due < {NOW} ORDER BY due LIMIT 500");
     [
         format!(
             "UPDATE leasehold_meta SET value = GREATEST(value, COALESCE(
-               (SELECT MAX(GREATEST(fence, version)) FROM leasehold_record WHERE {idle}), 0))
+               (SELECT MAX(top) FROM (SELECT GREATEST(fence, version) AS top {some}) due), 0))
              WHERE name = 'floor'"
         ),
         format!(
-            "DELETE FROM leasehold_record WHERE {idle}
-             AND GREATEST(fence, version) <= (SELECT value FROM leasehold_meta WHERE name = 'floor') LIMIT 1000"
+            "DELETE r FROM (SELECT name {some} FOR UPDATE SKIP LOCKED) due
+             STRAIGHT_JOIN leasehold_record r ON r.name = due.name
+             WHERE GREATEST(r.fence, r.version) <= (SELECT value FROM leasehold_meta WHERE name = 'floor')"
         ),
     ]
 }

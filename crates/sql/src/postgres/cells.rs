@@ -62,7 +62,7 @@ const BURY: &str = concat!(
     "DELETE FROM leasehold_cell WHERE name IN (
        SELECT name FROM leasehold_cell WHERE until <= ",
     now!(),
-    " LIMIT 256 FOR UPDATE SKIP LOCKED)"
+    " ORDER BY until LIMIT 256 FOR UPDATE SKIP LOCKED) RETURNING 1"
 );
 
 pub(super) async fn read(database: &PostgresDatabase, name: &str) -> Tried<Option<Cell>> {
@@ -89,12 +89,17 @@ pub(super) async fn write(
     };
     if database.cell_writes.fetch_add(1, Ordering::Relaxed) % EVERY == EVERY - 1 {
         // To fail is no harm: what is over is not shown, and the next will do it.
-        let _ = database.ask(BURY, &[]).await;
+        let _ = bury(database).await;
     }
     match rows.first() {
         Some(row) => Ok(CellWrite::Written(unsigned(row.try_get(0).map_err(strange)?))),
         None => Ok(CellWrite::Conflict),
     }
+}
+
+/// Removes some cells that are over. Says how many.
+pub(super) async fn bury(database: &PostgresDatabase) -> Tried<u64> {
+    Ok(database.ask(BURY, &[]).await?.len() as u64)
 }
 
 pub(super) async fn list(database: &PostgresDatabase, from: Begin<'_>, limit: usize) -> Tried<Vec<Cell>> {

@@ -24,9 +24,9 @@ use super::{
     setup, statements,
 };
 use crate::server::{
-    After, Database, Found, Row, Swapped, Tried,
+    After, Database, First, Found, Row, Swapped, Tried,
     bell::Bells,
-    database::{Begin, signed, unsigned},
+    database::{Begin, rest, signed, unsigned},
     pool::Pool,
 };
 
@@ -106,9 +106,14 @@ impl PostgresDatabase {
     }
 
     async fn make(&self, name: &str, found: &Found, after: &After) -> Tried<Vec<tokio_postgres::Row>> {
-        let (floor, fence) = (signed(found.floor)?, signed(after.fence)?);
-        let parameters: [Parameter<'_>; 4] =
-            [(&name, Type::TEXT), (&floor, Type::INT8), (&fence, Type::INT8), (&after.text, Type::TEXT)];
+        let (floor, fence, due) = (signed(found.floor)?, signed(after.fence)?, due(after)?);
+        let parameters: [Parameter<'_>; 5] = [
+            (&name, Type::TEXT),
+            (&floor, Type::INT8),
+            (&fence, Type::INT8),
+            (&after.text, Type::TEXT),
+            (&due, Type::INT8),
+        ];
         self.ask(statements::MAKE, &parameters).await
     }
 }
@@ -123,10 +128,10 @@ impl Database for PostgresDatabase {
         Ok(found(only(&rows)?, 0)?)
     }
 
-    async fn claim(&self, name: &str, text: &str, fences: u64) -> Tried<Found> {
-        let fences = signed(fences)?;
-        let parameters: [Parameter<'_>; 3] =
-            [(&name, Type::TEXT), (&text, Type::TEXT), (&fences, Type::INT8)];
+    async fn claim(&self, name: &str, first: &First) -> Tried<Found> {
+        let (fences, rest) = (signed(first.fences)?, signed(rest(first.ends))?);
+        let parameters: [Parameter<'_>; 4] =
+            [(&name, Type::TEXT), (&first.text, Type::TEXT), (&fences, Type::INT8), (&rest, Type::INT8)];
         let rows = self.ask(statements::CLAIM, &parameters).await?;
         Ok(found(only(&rows)?, 0)?)
     }
@@ -135,13 +140,14 @@ impl Database for PostgresDatabase {
         let rows = match before.version() {
             None => self.make(name, before, after).await?,
             Some(version) => {
-                let (version, fence) = (signed(version)?, signed(after.fence)?);
+                let (version, fence, due) = (signed(version)?, signed(after.fence)?, due(after)?);
                 let wake = after.wake.iter().map(ClaimId::to_string).collect::<Vec<_>>().join(" ");
-                let parameters: [Parameter<'_>; 5] = [
+                let parameters: [Parameter<'_>; 6] = [
                     (&name, Type::TEXT),
                     (&version, Type::INT8),
                     (&fence, Type::INT8),
                     (&after.text, Type::TEXT),
+                    (&due, Type::INT8),
                     (&wake, Type::TEXT),
                 ];
                 self.ask(statements::SWAP, &parameters).await?
@@ -170,7 +176,13 @@ impl Database for PostgresDatabase {
     }
 
     async fn sweep(&self) -> Tried<u64> {
-        Ok(self.script(statements::SWEEP).await?.and_then(|count| count.parse().ok()).unwrap_or(0))
+        let cells = cells::bury(self).await?;
+        let many = self.ask(statements::MANY_DUE, &[]).await?;
+        if !only(&many)?.try_get::<_, bool>(0).map_err(strange)? {
+            return Ok(cells);
+        }
+        let rows = self.script(statements::SWEEP).await?.and_then(|count| count.parse().ok()).unwrap_or(0);
+        Ok(cells + rows)
     }
 
     async fn read_cell(&self, name: &str) -> Tried<Option<Cell>> {
@@ -215,6 +227,10 @@ impl Database for PostgresDatabase {
             listener.stop();
         }
     }
+}
+
+fn due(after: &After) -> Result<Option<i64>> {
+    after.due.map(|due| signed(due.0)).transpose()
 }
 
 /// The one row that a statement of ours gives.

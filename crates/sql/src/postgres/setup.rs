@@ -11,7 +11,8 @@ use crate::server::Failure;
 /// The SQL that creates the tables of locks, for those whose rights do not allow the program itself to: run it once as
 /// their owner, and grant `SELECT, INSERT, UPDATE, DELETE` on the three tables to who locks.
 ///
-/// Half of each page is left free, so that a row is rewritten in its place.
+/// Half of each page is left free, so that a row is rewritten in its place; `due` says from when on it may be removed, to
+/// ten minutes, so that the index on it seldom stands in the way of that.
 pub const TABLES: &str = "\
 CREATE TABLE IF NOT EXISTS leasehold_record (
     name text COLLATE \"C\" PRIMARY KEY,
@@ -19,8 +20,10 @@ CREATE TABLE IF NOT EXISTS leasehold_record (
     fence bigint NOT NULL,
     fence_base bigint NOT NULL,
     moment_base bigint NOT NULL,
+    due bigint,
     record text
 ) WITH (fillfactor = 50);
+CREATE INDEX IF NOT EXISTS leasehold_record_due ON leasehold_record (due);
 CREATE TABLE IF NOT EXISTS leasehold_meta (name text PRIMARY KEY, value bigint NOT NULL);
 CREATE TABLE IF NOT EXISTS leasehold_cell (
     name text COLLATE \"C\" PRIMARY KEY,
@@ -28,6 +31,7 @@ CREATE TABLE IF NOT EXISTS leasehold_cell (
     value bytea NOT NULL,
     until bigint
 );
+CREATE INDEX IF NOT EXISTS leasehold_cell_until ON leasehold_cell (until);
 INSERT INTO leasehold_meta (name, value) VALUES ('floor', 0), ('cell', 0) ON CONFLICT DO NOTHING;
 ";
 
@@ -37,7 +41,7 @@ const ALONE: &str = "SELECT pg_advisory_xact_lock(7813031423614201);\n";
 /// The database and its server, as no other has them, if our tables are there and complete.
 const IDENTITY: &str = "SELECT current_database() || '@' || coalesce(
     (SELECT system_identifier::text FROM pg_control_system()), '?')
-    FROM leasehold_record r RIGHT JOIN leasehold_meta m ON false
+    FROM leasehold_record r RIGHT JOIN leasehold_meta m ON r.due < 0 AND false
     LEFT JOIN leasehold_cell c ON false WHERE m.name = 'floor'";
 
 /// Sees to it that the tables are there. Says what tells this database from every other.

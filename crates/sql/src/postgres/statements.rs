@@ -27,17 +27,43 @@ macro_rules! beside_floor {
 
 pub(super) const LOOK: &str = concat!("SELECT ", found!(), " ", beside_floor!());
 
-/// Name, text, fences. The text is reckoned from the row's fence and from the clock after the row is ours; a clock or a
+/// When a row is due for removal whose record ends this long after now: see [`due`](crate::server::database::due).
+macro_rules! due {
+    ($rest:literal) => {
+        concat!("((", now!(), " + ", $rest, ") / 600000000 + 1) * 600000000")
+    };
+}
+
+/// A moment at which the row `r` is due, or the one that it has, if that is hardly later: so the index is left alone.
+macro_rules! kept_due {
+    ($due:expr) => {
+        concat!(
+            "CASE WHEN r.due BETWEEN ",
+            $due,
+            " AND ",
+            $due,
+            " + 600000000 THEN r.due ELSE ",
+            $due,
+            " END"
+        )
+    };
+}
+
+/// Name, text, fences, how long it lasts. The text is reckoned from the row's fence and from the clock after the row is ours; a clock or a
 /// floor read earlier would do no harm: the lease would end a little early, and no row is removed while this runs.
 pub(super) const CLAIM: &str = concat!(
     "WITH won AS (
-       INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, record)
+       INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, due, record)
        SELECT $1, m.value + 1, m.value + $3, m.value, ",
     now!(),
+    ", ",
+    due!("$4"),
     ", $2 FROM leasehold_meta m WHERE m.name = 'floor'
        ON CONFLICT (name) DO UPDATE
        SET version = r.version + 1, fence = r.fence + $3, fence_base = r.fence, moment_base = ",
     now!(),
+    ", due = ",
+    kept_due!(due!("$4")),
     ", record = excluded.record
        WHERE r.record IS NULL
        RETURNING version, fence, fence_base, moment_base, record
@@ -54,28 +80,26 @@ pub(super) const CLAIM: &str = concat!(
     " AND NOT EXISTS (SELECT FROM won)"
 );
 
-/// Name, version, fence, text, whom to wake. The first column is the new version if it was written.
+/// Name, version, fence, text, when it is due, whom to wake. The first column is the new version if it was written.
 pub(super) const SWAP: &str = concat!(
     "WITH swapped AS (
-       UPDATE leasehold_record
-       SET version = version + 1, fence = $3, fence_base = 0, record = $4,
-           moment_base = CASE WHEN $4 IS NULL THEN ",
-    now!(),
-    " ELSE 0 END
-       WHERE name = $1 AND version = $2
+       UPDATE leasehold_record r
+       SET version = version + 1, fence = $3, fence_base = 0, moment_base = 0, record = $4, due = ",
+    kept_due!("$5"),
+    " WHERE name = $1 AND version = $2
        RETURNING version
-     ), rung AS (SELECT pg_notify('leasehold', $5) FROM swapped WHERE $5 <> '')
+     ), rung AS (SELECT pg_notify('leasehold', $6) FROM swapped WHERE $6 <> '')
      SELECT (SELECT version FROM swapped), (SELECT count(*) FROM rung), ",
     found!(),
     " ",
     beside_floor!()
 );
 
-/// Name, floor, fence, text. Makes the row of a name that has none, if the floor is still what we found.
+/// Name, floor, fence, text, when it is due. Makes the row of a name that has none, if the floor is still what we found.
 pub(super) const MAKE: &str = concat!(
     "WITH made AS (
-       INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, record)
-       SELECT $1, m.value + 1, $3, 0, 0, $4 FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = $2
+       INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
+       SELECT $1, m.value + 1, $3, 0, 0, $5, $4 FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = $2
        ON CONFLICT (name) DO NOTHING
        RETURNING version
      )
@@ -85,18 +109,22 @@ pub(super) const MAKE: &str = concat!(
     beside_floor!()
 );
 
-/// Removes some rows that nobody has used for a minute, and raises the floor above them.
+/// Whether so many rows are due that it is worth to be in others' way for a moment.
+pub(super) const MANY_DUE: &str =
+    concat!("SELECT count(*) = 64 FROM (SELECT FROM leasehold_record WHERE due < ", now!(), " LIMIT 64) due");
+
+/// Removes some rows that are due, the oldest first, and raises the floor above them.
 ///
 /// While it runs nobody writes to the table, so no name's fence can be reckoned from the floor that was. It does not wait
 /// for that long: the next time will do.
 pub(super) const SWEEP: &str = concat!(
-    "SET LOCAL lock_timeout = '100ms';
+    "SET LOCAL lock_timeout = '50ms';
      LOCK TABLE leasehold_record IN SHARE ROW EXCLUSIVE MODE;
      WITH gone AS (
        DELETE FROM leasehold_record WHERE name IN (
-         SELECT name FROM leasehold_record WHERE record IS NULL AND moment_base < ",
+         SELECT name FROM leasehold_record WHERE due < ",
     now!(),
-    " - 60000000 LIMIT 1000)
+    " ORDER BY due LIMIT 500 FOR UPDATE SKIP LOCKED)
        RETURNING greatest(fence, version) AS top
      )
      UPDATE leasehold_meta

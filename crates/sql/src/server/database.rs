@@ -94,6 +94,17 @@ impl Found {
     }
 }
 
+/// What a name that nobody uses is to become.
+#[derive(Debug)]
+pub struct First {
+    /// The record, reckoned from the row's fence and the server's clock.
+    pub text: String,
+    /// By how many the fence grows.
+    pub fences: u64,
+    /// When time alone will have emptied it, reckoned from the server's clock.
+    pub ends: Moment,
+}
+
 /// What a row is to be after a swap.
 #[derive(Debug)]
 pub struct After {
@@ -101,6 +112,8 @@ pub struct After {
     pub fence: u64,
     /// The record, told from zero, if anybody is in it.
     pub text: Option<String>,
+    /// When the row is due for removal; `None` if time alone does not empty it.
+    pub due: Option<Moment>,
     /// Whom to wake elsewhere once it is committed.
     pub wake: Vec<ClaimId>,
 }
@@ -120,8 +133,8 @@ pub trait Database: std::fmt::Debug + Send + Sync + 'static {
     fn look(&self, name: &str) -> impl Future<Output = Tried<Found>> + Send;
 
     /// Writes this text, reckoned from the row's fence and the server's clock, if nobody uses the name; then the row as
-    /// it is, whoever wrote it. The fence grows by so many.
-    fn claim(&self, name: &str, text: &str, fences: u64) -> impl Future<Output = Tried<Found>> + Send;
+    /// it is, whoever wrote it.
+    fn claim(&self, name: &str, first: &First) -> impl Future<Output = Tried<Found>> + Send;
 
     /// Writes the row if it is as it was found.
     fn swap(&self, name: &str, found: &Found, after: &After) -> impl Future<Output = Tried<Swapped>> + Send;
@@ -133,8 +146,8 @@ pub trait Database: std::fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Tried<(Moment, Vec<(String, Row)>)>> + Send;
 
-    /// Removes some rows that nobody has used for a while, raising the floor above them in the same transaction. Says how
-    /// many.
+    /// Removes some rows that are due, raising the floor above them in the same transaction, and some cells that are over.
+    /// Says how many; none if there are too few to be worth it.
     fn sweep(&self) -> impl Future<Output = Tried<u64>> + Send;
 
     /// Reads a cell.
@@ -209,6 +222,23 @@ pub(crate) fn cell_page(prefix: &str, limit: usize, mut cells: Vec<Cell>) -> Cel
     cells.retain(|cell| cell.name.starts_with(prefix));
     let next = last.filter(|last| full && last.starts_with(prefix));
     CellPage { cells, next }
+}
+
+/// How long a row is left alone that nobody uses, in microseconds: who used it may come again.
+const REST: u64 = 60_000_000;
+
+/// What the moment at which a row is due is a multiple of. The database finds rows by it, so it should seldom change: then
+/// a row is rewritten in its place.
+pub(crate) const GRAIN: u64 = 600_000_000;
+
+/// When the row of a record that ends then is due for removal: it may go some time after nobody can be in it.
+pub(crate) fn due(now: Moment, ends: Moment) -> Moment {
+    Moment((now.max(ends).0.saturating_add(REST) / GRAIN + 1).saturating_mul(GRAIN))
+}
+
+/// The same for a record reckoned from the server's clock: what to add to that before it is rounded up.
+pub(crate) fn rest(ends: Moment) -> u64 {
+    ends.0.saturating_add(REST)
 }
 
 /// Databases' integers have a sign. Ours grow by one from zero, so the cast is exact.

@@ -14,7 +14,9 @@ use leasehold_core::{
     },
 };
 
-use super::{After, Database, Failure, Found, Swapped, Tried, bell::Bells, recent::Recent};
+use super::{
+    After, Database, Failure, First, Found, Swapped, Tried, bell::Bells, database::due, recent::Recent,
+};
 
 /// How many waiters outside the fair line a record lists: everybody who looks reads all of it.
 const CROWD: usize = 16;
@@ -93,7 +95,7 @@ impl<D: Database> Ledger<D> {
             Step::Attempt { spec, waiting: false } if spec.mode != Mode::Open => {
                 // Ours may be there from an earlier try whose answer was lost: by the server's clock only what is left of
                 // that lease is granted.
-                self.database.claim(key.full(), &first(spec, step), spec.fences).await
+                self.database.claim(key.full(), &first(spec, step)).await
             }
             _ => self.database.look(key.full()).await,
         }
@@ -119,7 +121,8 @@ impl<D: Database> Ledger<D> {
         }
         let (here, elsewhere) = self.bells.sort(&wake);
         let text = (!record.is_vacant()).then(|| record.encode());
-        let after = After { fence: record.fence(), text, wake: elsewhere };
+        let due = record.ends().map(|ends| due(found.now, ends));
+        let after = After { fence: record.fence(), text, due, wake: elsewhere };
         match self.database.swap(key.full(), &found, &after).await? {
             Swapped::Done(version) => {
                 for id in here {
@@ -149,12 +152,12 @@ enum Written {
     Outrun(Option<Found>),
 }
 
-/// The text of a record in which this acquisition is alone, told from zero.
-fn first(spec: &ClaimSpec, step: &Step) -> String {
+/// A record in which this acquisition is alone, told from zero.
+fn first(spec: &ClaimSpec, step: &Step) -> First {
     let mut record = Record::new(0);
     let _: Applied = record.apply(step, &around(Moment(0)));
     debug_assert_eq!(record.fence(), spec.fences, "a grant moves the fence by what it reserves");
-    record.encode()
+    First { text: record.encode(), fences: spec.fences, ends: record.ends().unwrap_or_default() }
 }
 
 fn written(found: &Found, version: u64, after: After) -> Found {

@@ -10,8 +10,8 @@
 //! clock, see [`Record::reckoned_from`](leasehold_core::backend::record::Record::reckoned_from). To release, we write on the
 //! strength of what we wrote last.
 //!
-//! `ledger` takes steps on a [`Database`]; `store` is the store around it, with `bell` and `recent`; `pool` keeps
-//! connections; `url` reads what both kinds of URL share.
+//! `ledger` takes steps on a [`Database`]; `store` is the store around it, with `bell` and `recent`; `sweep` removes what
+//! nobody uses; `pool` keeps connections; `url` reads what both kinds of URL share.
 
 pub(crate) mod bell;
 pub(crate) mod database;
@@ -20,13 +20,14 @@ pub(crate) mod pool;
 mod proof;
 mod recent;
 pub(crate) mod store;
+mod sweep;
 pub(crate) mod url;
-mod versioned;
+pub(crate) mod versioned;
 
 pub(crate) use self::proof::elsewhere;
 pub use self::{
     bell::ServerBell,
-    database::{After, Begin, Database, Failure, Found, Row, Swapped, Tried},
+    database::{After, Begin, Database, Failure, First, Found, Row, Swapped, Tried},
     store::Served,
     url::Tls,
     versioned::{Updated, Versioned},

@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -24,6 +24,7 @@ use super::{
     bell::Bells,
     database::{Begin, cell_page},
     ledger::{Ledger, around},
+    sweep::Sweeper,
 };
 
 /// The shortest pause between two looks of one who is not woken.
@@ -35,12 +36,6 @@ const CROWD: usize = 20;
 /// How many steps of a batch are taken side by side.
 const SIDE_BY_SIDE: usize = 64;
 
-/// After how many rows made by us it is time to remove some.
-const EVERY: u64 = 1024;
-
-/// How many times rows are removed then, for as long as there are any.
-const SWEEPS: u32 = 16;
-
 /// How often a statement of a single try is repeated when the server chose us to give way.
 const TRIES: u32 = 8;
 
@@ -51,8 +46,7 @@ const BLANKS: usize = 1024;
 pub struct Served<D> {
     info: StoreInfo,
     ledger: Arc<Ledger<D>>,
-    /// Rows made since the last sweep.
-    made: AtomicU64,
+    sweeper: Sweeper,
     closed: AtomicBool,
 }
 
@@ -65,7 +59,12 @@ impl<D> fmt::Debug for Served<D> {
 impl<D: Database> Served<D> {
     pub(crate) fn new(info: StoreInfo, database: D, bells: Bells) -> Recorded<Self> {
         let ledger = Arc::new(Ledger::new(database, bells));
-        Recorded::new(Self { info, ledger, made: AtomicU64::new(0), closed: AtomicBool::new(false) })
+        let swept = ledger.clone();
+        let sweeper = Sweeper::start(move || {
+            let ledger = swept.clone();
+            async move { ledger.database.sweep().await }
+        });
+        Recorded::new(Self { info, ledger, sweeper, closed: AtomicBool::new(false) })
     }
 
     pub(crate) fn database(&self) -> &D {
@@ -76,7 +75,7 @@ impl<D: Database> Served<D> {
         self.open_still()?;
         let taken = self.ledger.take(key, step).await?;
         if taken.made_row {
-            self.count_row();
+            self.sweeper.row_made();
         }
         taken.answer.map(|answer| self.hinted(answer))
     }
@@ -91,27 +90,6 @@ impl<D: Database> Served<D> {
             busy.retry_after = Some(busy.retry_after.map_or(pause, |hint| hint.min(pause)));
         }
         answer
-    }
-
-    /// Now and then removes rows that nobody uses, in the background. To fail is no harm: the next will do it.
-    fn count_row(&self) {
-        let made = self.made.fetch_add(1, Ordering::Relaxed) + 1;
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if made.is_multiple_of(EVERY) {
-            let ledger = self.ledger.clone();
-            runtime.spawn(async move {
-                for _ in 0..SWEEPS {
-                    match ledger.database.sweep().await {
-                        Ok(0) => return,
-                        Ok(_) => {}
-                        Err(failure) => {
-                            tracing::debug!(error = %failure.into_error(), "rows were not swept");
-                            return;
-                        }
-                    }
-                }
-            });
-        }
     }
 
     /// Does one statement, again if the server chose us to give way.
@@ -220,6 +198,7 @@ impl<D: Database> RecordStore for Served<D> {
 
     async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
+        self.sweeper.stop();
         self.database().close().await;
         Ok(())
     }

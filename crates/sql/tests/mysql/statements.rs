@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 
 use super::Place;
 use crate::{
-    common::{claim, win},
-    servers::requests_per_release,
+    common::{LEFT, claim, leave_rows, lose, win},
+    servers::{eventually, requests_per_release},
 };
 
 /// What the server was asked about this name, in its own words.
@@ -70,4 +70,35 @@ async fn a_release_among_five_hundred_waiters_costs_a_few_requests() {
     let each = requests_per_release(&several, &name, async || true, async || counted(&name).await).await;
     // A few looks of each head, and nothing of those behind it.
     assert!(each <= 50.0, "{each}");
+}
+
+/// What others left behind, whether they gave it back or died, is removed when a store is opened. What is held stays, and
+/// what somebody's transaction has locked is left to the next without waiting for it.
+#[tokio::test]
+async fn rows_nobody_uses_are_removed_and_fences_go_on() {
+    let place = Place::new().await;
+    let (store, mut plain) = (place.open().await, place.plain().await);
+    let last = leave_rows(&store).await;
+    let mut held = claim(&store, "held");
+    win(&mut held).await;
+    // As if it had been an hour ago.
+    plain
+        .query_drop("UPDATE leasehold_record SET due = due - 3600000000 - 600000000 WHERE name <> 'held'")
+        .await
+        .unwrap();
+    assert_eq!(plain.affected_rows(), u64::from(LEFT) + 1);
+    let mut other = place.plain().await;
+    other.query_drop("START TRANSACTION").await.unwrap();
+    other.query_drop("SELECT 1 FROM leasehold_record WHERE name = 'left7' FOR UPDATE").await.unwrap();
+    let store = place.open().await;
+    let plain = Mutex::new(plain);
+    let left = async || {
+        let names: Vec<String> =
+            plain.lock().await.query("SELECT name FROM leasehold_record ORDER BY name").await.unwrap();
+        names == ["held", "left7"]
+    };
+    eventually(left).await;
+    lose(&mut claim(&store, "held")).await;
+    let fence = win(&mut claim(&store, "left0")).await.fence;
+    assert!(fence > last, "{fence} after {last}");
 }
