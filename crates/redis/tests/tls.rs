@@ -6,15 +6,14 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use leasehold_core::{Client, ErrorKind};
 use leasehold_redis::{Redis, RedisConfig};
-use leasehold_testkit::servers::{Recipe, Server, start_or_skip};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use leasehold_testkit::servers::{Recipe, Server, make_certificates, start_or_skip};
 
 /// A Redis that speaks TLS only, with certificates made for it.
 const SECURE: Recipe =
     Recipe { program: "redis-server", package: "redis-server", arguments: secure, answers: accepts };
 
 fn secure(port: u16, folder: &Path) -> Vec<String> {
-    make_certificates(folder);
+    make_certificates(folder).unwrap();
     let (port, file) = (port.to_string(), |name: &str| folder.join(name).to_string_lossy().into_owned());
     let options: [(&str, String); 9] = [
         ("--port", "0".to_owned()),
@@ -28,18 +27,6 @@ fn secure(port: u16, folder: &Path) -> Vec<String> {
         ("--dir", folder.to_string_lossy().into_owned()),
     ];
     options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
-}
-
-fn make_certificates(folder: &Path) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let server = server.signed_by(&key, &authority).unwrap();
-    std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
-    std::fs::write(folder.join("server.pem"), server.pem()).unwrap();
-    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
 }
 
 fn accepts(address: SocketAddr) -> bool {

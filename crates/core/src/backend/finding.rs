@@ -3,7 +3,7 @@
 //! Findings are for people first: whole sentences, lower case, no full stop, no secrets. Programs go by the severity
 //! and by the topic, which never changes its meaning.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, net::IpAddr};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +75,17 @@ impl Finding {
         Self::new(Severity::Danger, topic, what)
     }
 
+    /// What there is to say of connections that are not encrypted: nothing while all these hosts are this machine.
+    pub fn unencrypted<'h>(hosts: impl IntoIterator<Item = &'h str>) -> Option<Self> {
+        let far = hosts.into_iter().find(|host| !is_local(host))?;
+        let what = format!("what is said to {far} is not encrypted");
+        Some(
+            Self::warning("encryption", what).because(
+                "whoever is in between can read passwords and change what we hear: who holds a lock",
+            ),
+        )
+    }
+
     /// Why it matters to locks.
     pub fn because(mut self, why: impl Into<Cow<'static, str>>) -> Self {
         self.why = Some(why.into());
@@ -94,9 +105,24 @@ impl Finding {
     }
 }
 
+/// Whether a host is this machine: by its name, a loopback address, or the path of a socket.
+fn is_local(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || host.starts_with('/') || address.is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_leaves_the_machine_has_to_be_encrypted() {
+        assert_eq!(Finding::unencrypted(["localhost", "127.0.0.2", "::1", "[::1]", "/run/a.sock"]), None);
+        for far in ["db.example", "10.0.0.7", "fe80::1", "localhost.example"] {
+            let finding = Finding::unencrypted(["localhost", far]).expect("it is another machine");
+            assert_eq!((finding.severity, finding.topic), (Severity::Warning, "encryption"), "{far}");
+        }
+    }
 
     #[test]
     fn the_worst_is_the_greatest() {

@@ -11,6 +11,7 @@
 //! To add a server: describe its program and arguments as a [`Recipe`], and how to tell that it answers. See
 //! [`redis`] for the shape.
 
+mod certificates;
 pub mod etcd;
 mod humble;
 pub mod memcached;
@@ -25,6 +26,7 @@ mod shared;
 pub mod zookeeper;
 
 pub use self::{
+    certificates::make_certificates,
     missing::{Missing, start_or_skip},
     process::{Recipe, Server, StartError, free_port},
     shared::Shared,

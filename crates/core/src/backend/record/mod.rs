@@ -157,6 +157,11 @@ impl Record {
         self.holders.iter().any(|held| held.id == id && held.expires > now)
     }
 
+    /// The session that this acquisition ends with, if it holds the name and ends with one.
+    pub fn session_of(&self, id: ClaimId) -> Option<ClientId> {
+        self.holders.iter().find(|held| held.id == id).and_then(|held| held.person.session)
+    }
+
     /// Nothing is left but the fence: the store may remove the record, raising its floor.
     pub fn is_vacant(&self) -> bool {
         self.holders.is_empty()

@@ -8,14 +8,14 @@ mod http;
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{SocketAddr, TcpStream},
     ops::{Deref, DerefMut},
     path::Path,
     time::Duration,
 };
 
 pub use self::cluster::Cluster;
-use super::{Recipe, Server, StartError, free_port};
+use super::{Recipe, Server, StartError, free_port, make_certificates};
 
 /// How long an etcd that runs may take to say that it is well. One that is paused takes longer, and is found out by it.
 const ANSWER: Duration = Duration::from_millis(1500);
@@ -44,6 +44,19 @@ impl Etcd {
             Ok(member("etcd", &peer, &format!("etcd={peer}")).into_iter().chain(more).collect())
         };
         Server::start_with(RECIPE, arguments).map(Self)
+    }
+
+    /// Starts one that its clients speak TLS with, by a certificate for `localhost`. The authority to trust is `ca.pem` in its
+    /// folder. It may not have elected itself yet.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_secure() -> Result<Self, StartError> {
+        let arguments = || {
+            let peer = format!("http://127.0.0.1:{}", free_port()?);
+            Ok(member("etcd", &peer, &format!("etcd={peer}")))
+        };
+        Server::start_with(Recipe { arguments: secure, answers: accepts, ..RECIPE }, arguments).map(Self)
     }
 
     /// Its URL.
@@ -106,6 +119,23 @@ fn arguments(port: u16, folder: &Path) -> Vec<String> {
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
     ]
+}
+
+fn secure(port: u16, folder: &Path) -> Vec<String> {
+    // A server without its certificates does not start, and says so.
+    drop(make_certificates(folder));
+    let client = format!("https://127.0.0.1:{port}");
+    vec![
+        format!("--data-dir={}", folder.join("data").display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--cert-file={}", folder.join("server.pem").display()),
+        format!("--key-file={}", folder.join("server.key").display()),
+    ]
+}
+
+fn accepts(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, ANSWER).is_ok()
 }
 
 /// How a member finds the others.
