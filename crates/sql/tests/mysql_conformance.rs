@@ -8,13 +8,18 @@ use leasehold_testkit::{conformance::Fixture, servers::mysql as servers_of};
 
 use self::servers::Shared;
 
-leasehold_testkit::conformance!(mysql, real, {
-    static SERVER: Shared<servers_of::MySql> = Shared::new();
+static SERVER: Shared<servers_of::MySql> = Shared::new();
+
+fn fixture(options: &str) -> Fixture {
     let server = SERVER.get(|| servers_of::MySql::start(servers_of::Brand::to_test()));
-    let url = server.url("mysql");
+    let url = format!("{}{options}", server.url("mysql"));
     let open = move || {
         let config = MySqlConfig::from_url(&url).unwrap();
         async move { MySql::open(config).await.unwrap() }
     };
     Fixture::records(open).keep(server).without_bell()
-});
+}
+
+leasehold_testkit::conformance!(mysql, real, fixture(""));
+
+leasehold_testkit::conformance!(in_session, real, fixture("?session=5m"));

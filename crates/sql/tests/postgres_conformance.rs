@@ -1,4 +1,4 @@
-//! PostgreSQL passes the suite, directly and behind a pooler that lends sessions by the transaction.
+//! PostgreSQL passes the suite, directly, in sessions and behind a pooler that lends sessions by the transaction.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod servers;
@@ -20,6 +20,12 @@ leasehold_testkit::conformance!(postgres, real, {
     static SERVER: Shared<servers_of::Postgres> = Shared::new();
     let server = SERVER.get(servers_of::Postgres::start);
     fixture(server.url("postgres"), server)
+});
+
+leasehold_testkit::conformance!(in_session, real, {
+    static SERVER: Shared<servers_of::Postgres> = Shared::new();
+    let server = SERVER.get(servers_of::Postgres::start);
+    fixture(format!("{}?session=5m", server.url("postgres")), server)
 });
 
 leasehold_testkit::conformance!(pooled, slow, {

@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 use leasehold_core::Result;
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 
-use crate::server::url::{Common, ENCODE, Tls, config, unknown};
+use crate::server::url::{Common, ENCODE, Tls, config, session, unknown};
 
 /// How to reach a MySQL or MariaDB. Nothing is touched until [`MySql::open`](super::MySql::open).
 #[derive(Clone)]
@@ -25,8 +25,9 @@ impl MySqlConfig {
     /// |---|---|
     /// | `command_timeout`, `connect_timeout` | 5 s each unless said |
     /// | `connections` | how many to use at most; 4 unless said |
+    /// | `session` | off unless said; how long the server keeps a session of ours that it does not hear of, such as `10s`. What we hold ends with it, so who dies is noticed at once |
     /// | `sslmode` | `disable` (unless said) or `verify-full`: nothing in between protects from anybody |
-    /// | `tls_ca` | the PEM file of the authorities to trust |
+    /// | `tls_ca` | the PEM file of the authorities to trust; who names it wants `verify-full` |
     ///
     /// # Errors
     /// `Config` if it cannot be read. The message never repeats the URL: it may carry a password.
@@ -54,10 +55,10 @@ impl MySqlConfig {
         self
     }
 
-    /// Trusts the certificates in this PEM file instead of the usual authorities.
+    /// Encrypts, and trusts the certificates in this PEM file instead of the usual authorities.
     pub fn with_tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.common.tls_ca = Some(file.into());
-        self
+        self.with_tls(Tls::Verified)
     }
 
     /// How long to wait for an answer before it counts as lost. 5 s unless said.
@@ -78,14 +79,24 @@ impl MySqlConfig {
         self
     }
 
+    /// Holds and waits for as long as a session of our own lasts, besides the lease: who dies is noticed at once. The server
+    /// keeps the session for this long without a sign of life, from 2 s to an hour; no grant is longer. See
+    /// [the module](super) for what it costs.
+    ///
+    /// # Errors
+    /// `Config` for a time that is shorter or longer.
+    pub fn with_session(mut self, patience: Duration) -> Result<Self> {
+        self.common.session = Some(session(patience)?);
+        Ok(self)
+    }
+
     /// Where it is, without secrets.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// Whether the host is this machine.
-    pub(super) fn is_local(&self) -> bool {
-        crate::server::url::is_local(&self.host)
+    pub(super) fn host(&self) -> &str {
+        &self.host
     }
 
     /// What the client wants to know. A statement waits for others no longer than we wait for it.

@@ -3,7 +3,7 @@
 use std::{sync::atomic::AtomicU64, time::Duration};
 
 use leasehold_core::{
-    Error, ErrorKind, Operation, Result,
+    ClientId, Error, ErrorKind, Operation, Result,
     backend::{
         Capabilities, Cell, CellWrite, Expect, Finding, Guarantee, Level, Recorded, StoreInfo, record::Moment,
     },
@@ -13,9 +13,13 @@ use mysql_async::Value;
 use super::{
     MySql, MySqlConfig, cells,
     connection::{Answered, Connection},
-    doctor, setup, statements,
+    doctor,
+    session::{self, NamedLock},
+    setup, statements,
 };
-use crate::server::{After, Begin, Database, First, Found, Row, Swapped, Tried, bell::Bells, pool::Pool};
+use crate::server::{
+    After, Begin, Database, First, Found, Row, Swapped, Tried, bell::Bells, pool::Pool, session::Session,
+};
 
 /// How often waiters look for themselves.
 const POLL: Duration = Duration::from_millis(50);
@@ -26,7 +30,19 @@ pub struct MySqlDatabase {
     pub(super) config: MySqlConfig,
     pool: Pool<Connection>,
     pub(super) cell_writes: AtomicU64,
+    session: Option<Session>,
 }
+
+const IN_LEASES: Guarantee = Guarantee::new(
+    Level::S3,
+    "the server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
+);
+
+const IN_SESSIONS: Guarantee = Guarantee::new(
+    Level::S3,
+    "the server restarts or an operator ends a session, until its holder hears of it, the server's clock jumps, or a \
+     failover loses the last commits; see in_transaction for S4",
+);
 
 impl MySql {
     /// Opens a store, creating its tables if they are missing and we may.
@@ -39,17 +55,21 @@ impl MySql {
     /// Dropped half-way it may leave empty tables behind, which does no harm.
     pub async fn open(config: MySqlConfig) -> Result<Recorded<Self>> {
         let place = format!("mysql://{}", config.place());
-        let database = MySqlDatabase {
+        let mut database = MySqlDatabase {
             pool: Pool::new(config.common.connections, config.common.command_timeout),
             config,
             cell_writes: AtomicU64::new(0),
+            session: None,
         };
         let connecting = |error: Error| error.during(Operation::Connect).about(&place);
         let identity = setup::prepare(&database).await.map_err(connecting)?;
-        let guarantee = Guarantee::new(
-            Level::S3,
-            "the server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
-        );
+        let common = &database.config.common;
+        if let Some(patience) = common.session {
+            let options = database.config.options();
+            let lock = NamedLock { options, connect_timeout: common.connect_timeout, patience };
+            database.session = Some(Session::begin(lock, patience).await.map_err(connecting)?);
+        }
+        let guarantee = if database.session.is_some() { IN_SESSIONS } else { IN_LEASES };
         let mut can = Capabilities::default();
         can.poll = POLL;
         let info = StoreInfo::new("mysql", place, guarantee).with_identity(identity).with_capabilities(can);
@@ -140,6 +160,14 @@ impl Database for MySqlDatabase {
         doctor::examine(self).await
     }
 
+    fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    async fn living(&self, sessions: &[ClientId]) -> Tried<Vec<ClientId>> {
+        session::living(self, sessions).await
+    }
+
     fn deaf(&self) -> Option<Duration> {
         Some(POLL)
     }
@@ -150,6 +178,9 @@ impl Database for MySqlDatabase {
 
     async fn close(&self) {
         self.pool.close();
+        if let Some(session) = &self.session {
+            session.stop();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use leasehold_core::{Result, backend::Finding};
 
 use super::{MySqlDatabase, database::value};
-use crate::server::{Failure, url::Tls};
+use crate::server::{Failure, url::encryption};
 
 /// One row of facts. Settings that one of the two brands lacks are asked for by pattern.
 const FACTS: &str =
@@ -25,7 +25,7 @@ pub(super) async fn examine(database: &MySqlDatabase) -> Result<Vec<Finding>> {
         engine(&fact(4)?),
     ];
     findings.extend(galera(database).await?);
-    findings.extend(plain(database));
+    findings.extend(encryption(database.config.common.tls, [database.config.host()]));
     findings.push(Finding::note("rows", format!("the table of locks has {} rows", fact(3)?)));
     Ok(findings)
 }
@@ -68,13 +68,4 @@ async fn galera(database: &MySqlDatabase) -> Result<Option<Finding>> {
             .because("two nodes may take the same row until one gives way at commit")
             .remedy("let all clients use the same node for locks")
     }))
-}
-
-fn plain(database: &MySqlDatabase) -> Option<Finding> {
-    let config = &database.config;
-    (config.common.tls == Tls::Off && !config.is_local()).then(|| {
-        Finding::warning("encryption", "the connection to another machine is not encrypted")
-            .because("whoever is in between can read what we send and change what we hear")
-            .remedy("add sslmode=verify-full to the store URL")
-    })
 }

@@ -17,6 +17,10 @@
 //! does to [PostgreSQL](crate::server). On Galera two nodes may both answer yes until one has to give way at commit: use
 //! one node for locks.
 //!
+//! A holder that dies keeps the lock until its lease ends, unless the store is opened with a session: a lock of `GET_LOCK` on a
+//! connection of its own, whose end others notice at once. It costs that connection and its signs of life, and a restart of
+//! the server ends it too: then a lock may be granted anew before its holder hears of it.
+//!
 //! # Two traps
 //!
 //! Within a transaction a plain read shows what was there when the transaction began, not what is: no step relies on one.
@@ -29,6 +33,7 @@ mod database;
 mod doctor;
 mod error;
 mod proof;
+mod session;
 mod setup;
 mod statements;
 mod versioned;

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use leasehold_core::Result;
 
-use crate::server::url::{Common, ENCODE, Tls, config, unknown};
+use crate::server::url::{Common, ENCODE, Tls, config, session, unknown};
 
 /// How to reach a PostgreSQL. Nothing is touched until [`Postgres::open`](super::Postgres::open).
 #[derive(Clone)]
@@ -36,8 +36,9 @@ impl PostgresConfig {
     /// |---|---|
     /// | `command_timeout`, `connect_timeout` | 5 s each unless said |
     /// | `connections` | how many to use at most; 4 unless said, and one more while somebody waits |
+    /// | `session` | off unless said; how long the server keeps a session of ours that it does not hear of, such as `10s`. What we hold ends with it, so who dies is noticed at once |
     /// | `sslmode` | `disable` (unless said) or `verify-full`: nothing in between protects from anybody |
-    /// | `tls_ca` | the PEM file of the authorities to trust |
+    /// | `tls_ca` | the PEM file of the authorities to trust; who names it wants `verify-full` |
     /// | `listen` | `off` to look for oneself rather than be woken, without a connection of its own |
     /// | `application_name`, `channel_binding`, `dbname`, `host`, `options`, `port`, `target_session_attrs`, `user` | as in libpq |
     ///
@@ -104,10 +105,10 @@ impl PostgresConfig {
         self
     }
 
-    /// Trusts the certificates in this PEM file instead of the usual authorities.
+    /// Encrypts, and trusts the certificates in this PEM file instead of the usual authorities.
     pub fn with_tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.common.tls_ca = Some(file.into());
-        self
+        self.with_tls(Tls::Verified)
     }
 
     /// How long to wait for an answer before it counts as lost. 5 s unless said.
@@ -134,6 +135,17 @@ impl PostgresConfig {
         self
     }
 
+    /// Holds and waits for as long as a session of our own lasts, besides the lease: who dies is noticed at once. The server
+    /// keeps the session for this long without a sign of life, from 2 s to an hour; no grant is longer. See
+    /// [the module](super) for what it costs.
+    ///
+    /// # Errors
+    /// `Config` for a time that is shorter or longer.
+    pub fn with_session(mut self, patience: Duration) -> Result<Self> {
+        self.common.session = Some(session(patience)?);
+        Ok(self)
+    }
+
     /// Where it is, without secrets.
     pub(super) fn place(&self) -> String {
         use tokio_postgres::config::Host;
@@ -154,14 +166,15 @@ impl PostgresConfig {
         format!("{}/{database}", hosts.join(","))
     }
 
-    /// Whether all hosts are this machine's own.
-    pub(super) fn is_local(&self) -> bool {
+    /// Names or addresses of the hosts, or paths of their sockets.
+    pub(super) fn hosts(&self) -> Vec<String> {
         use tokio_postgres::config::Host;
-        self.client.get_hosts().iter().all(|host| match host {
-            Host::Tcp(name) => crate::server::url::is_local(name),
+        let shown = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
             #[cfg(unix)]
-            Host::Unix(_) => true,
-        })
+            Host::Unix(path) => path.display().to_string(),
+        };
+        self.client.get_hosts().iter().map(shown).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    ClaimId, Error, ErrorKind, Operation, Result,
+    ClaimId, ClientId, Error, ErrorKind, Operation, Result,
     backend::{Cell, CellWrite, Expect, Finding, Guarantee, Level, Recorded, StoreInfo, record::Moment},
 };
 use tokio_postgres::{
@@ -21,6 +21,7 @@ use super::{
     connection::{Connection, Connector},
     doctor,
     error::failed,
+    session::{self, AdvisoryLock},
     setup, statements,
 };
 use crate::server::{
@@ -28,6 +29,7 @@ use crate::server::{
     bell::Bells,
     database::{Begin, rest, signed, unsigned},
     pool::Pool,
+    session::Session,
 };
 
 /// How often waiters look for themselves when nobody can ring them.
@@ -45,7 +47,19 @@ pub struct PostgresDatabase {
     bells: Bells,
     listener: OnceLock<Listener>,
     pub(super) cell_writes: AtomicU64,
+    session: Option<Session>,
 }
+
+const IN_LEASES: Guarantee = Guarantee::new(
+    Level::S3,
+    "the server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
+);
+
+const IN_SESSIONS: Guarantee = Guarantee::new(
+    Level::S3,
+    "the server restarts or an operator ends a session, until its holder hears of it, the server's clock jumps, or a \
+     failover loses the last commits; see in_transaction for S4",
+);
 
 impl Postgres {
     /// Opens a store, creating its tables if they are missing and we may.
@@ -60,20 +74,22 @@ impl Postgres {
         let place = format!("postgres://{}", config.place());
         let connector = Connector::new(&config)?;
         let bells = Bells::default();
-        let database = PostgresDatabase {
+        let mut database = PostgresDatabase {
             pool: Pool::new(config.common.connections, config.common.command_timeout),
             connector,
             config,
             bells: bells.clone(),
             listener: OnceLock::new(),
             cell_writes: AtomicU64::new(0),
+            session: None,
         };
         let connecting = |error: Error| error.during(Operation::Connect).about(&place);
         let identity = setup::prepare(&database).await.map_err(connecting)?;
-        let guarantee = Guarantee::new(
-            Level::S3,
-            "the server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
-        );
+        if let Some(patience) = database.config.common.session {
+            let lock = AdvisoryLock { connector: database.connector.clone(), patience };
+            database.session = Some(Session::begin(lock, patience).await.map_err(connecting)?);
+        }
+        let guarantee = if database.session.is_some() { IN_SESSIONS } else { IN_LEASES };
         let info = StoreInfo::new("postgres", place, guarantee).with_identity(identity);
         Ok(Self::new(info, database, bells))
     }
@@ -207,6 +223,14 @@ impl Database for PostgresDatabase {
         doctor::examine(self).await
     }
 
+    fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    async fn living(&self, sessions: &[ClientId]) -> Tried<Vec<ClientId>> {
+        session::living(self, sessions).await
+    }
+
     fn listen(&self) {
         if self.config.listens {
             self.listener.get_or_init(|| Listener::start(self.connector.clone(), self.bells.clone()));
@@ -225,6 +249,9 @@ impl Database for PostgresDatabase {
         self.pool.close();
         if let Some(listener) = self.listener.get() {
             listener.stop();
+        }
+        if let Some(session) = &self.session {
+            session.stop();
         }
     }
 }

@@ -3,7 +3,7 @@
 use leasehold_core::{Result, backend::Finding};
 
 use super::{PostgresDatabase, TABLES};
-use crate::server::{Failure, url::Tls};
+use crate::server::{Failure, url::encryption};
 
 /// One row of facts, as text.
 const FACTS: &str = "SELECT concat_ws('|',
@@ -26,7 +26,8 @@ pub(super) async fn examine(database: &PostgresDatabase) -> Result<Vec<Finding>>
         vec![writable(fact(0), fact(1)), durable(fact(2), fact(3), fact(5)), standbys(fact(4))];
     findings.push(rights(fact(7)));
     findings.extend(old(fact(6)));
-    findings.extend(plain(database));
+    let hosts = database.config.hosts();
+    findings.extend(encryption(database.config.common.tls, hosts.iter().map(String::as_str)));
     findings.push(Finding::note("rows", format!("the table of locks has {} rows", fact(8))));
     if fact(9) != "0" {
         let what = format!("statement_timeout is {}", fact(9));
@@ -91,14 +92,5 @@ fn old(version: &str) -> Option<Finding> {
     (version < 120_000).then(|| {
         Finding::warning("version", format!("the server is older than PostgreSQL 12 ({version})"))
             .because("we do not test with it")
-    })
-}
-
-fn plain(database: &PostgresDatabase) -> Option<Finding> {
-    let config = &database.config;
-    (config.common.tls == Tls::Off && !config.is_local()).then(|| {
-        Finding::warning("encryption", "the connection to another machine is not encrypted")
-            .because("whoever is in between can read the password and change what we hear")
-            .remedy("add sslmode=verify-full to the store URL")
     })
 }

@@ -19,7 +19,9 @@
 //! is known by the fence. A failover to a standby that had not received the last commits forgets locks and fences; with
 //! `synchronous_standby_names` it does not. `doctor` says which it is.
 //!
-//! A holder that dies keeps the lock until its lease ends: no session is watched.
+//! A holder that dies keeps the lock until its lease ends, unless the store is opened with a session: an advisory lock on a
+//! connection of its own, whose end others notice at once. It costs that connection and its signs of life, and a restart of
+//! the server ends it too: then a lock may be granted anew before its holder hears of it.
 
 mod bell;
 mod cells;
@@ -29,6 +31,7 @@ mod database;
 mod doctor;
 mod error;
 mod proof;
+mod session;
 mod setup;
 mod statements;
 mod versioned;

@@ -6,12 +6,14 @@
 use std::{future::Future, time::Duration};
 
 use leasehold_core::{
-    ClaimId, Error, ErrorKind, Operation, Result,
+    ClaimId, ClientId, Error, ErrorKind, Operation, Result,
     backend::{
         Cell, CellPage, CellWrite, Expect, Finding,
         record::{Moment, Record},
     },
 };
+
+use super::session::Session;
 
 /// Why one try at a statement came to nothing.
 #[derive(Debug)]
@@ -167,6 +169,12 @@ pub trait Database: std::fmt::Debug + Send + Sync + 'static {
 
     /// See [`Backend::diagnose`](leasehold_core::backend::Backend::diagnose).
     fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send;
+
+    /// Our own session, if there is one.
+    fn session(&self) -> Option<&Session>;
+
+    /// Those of these sessions that live.
+    fn living(&self, sessions: &[ClientId]) -> impl Future<Output = Tried<Vec<ClientId>>> + Send;
 
     /// Called when somebody begins to wait: rings of other machines are wanted from now on. No I/O.
     fn listen(&self) {}

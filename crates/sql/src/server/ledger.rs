@@ -4,10 +4,14 @@
 //! lease is never found to be over before it is, and one that is granted ends a little early rather than late. Whoever
 //! holds it counts from before the row was asked for.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use leasehold_core::{
-    Error, ErrorKind, Key, Operation, Result,
+    ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
     backend::{
         Attempt, ClaimSpec, Mode,
         record::{Answer, Applied, Moment, Record, Step, Surroundings},
@@ -16,6 +20,7 @@ use leasehold_core::{
 
 use super::{
     After, Database, Failure, First, Found, Swapped, Tried, bell::Bells, database::due, recent::Recent,
+    session::Session, turns::Turns,
 };
 
 /// How many waiters outside the fair line a record lists: everybody who looks reads all of it.
@@ -36,23 +41,31 @@ pub(super) struct Ledger<D> {
     pub(super) database: D,
     pub(super) bells: Bells,
     recent: Recent,
+    turns: Turns,
 }
 
-/// An answer, and whether a row was made for it.
+/// An answer, whether a row was made for it, and whether what it grants ends with a session.
 pub(super) struct Taken {
     pub(super) answer: Result<Answer>,
     pub(super) made_row: bool,
+    pub(super) in_session: bool,
+}
+
+impl Taken {
+    fn failed(error: Error) -> Self {
+        Self { answer: Err(error), made_row: false, in_session: false }
+    }
 }
 
 impl<D: Database> Ledger<D> {
     pub(super) fn new(database: D, bells: Bells) -> Self {
-        Self { database, bells, recent: Recent::default() }
+        Self { database, bells, recent: Recent::default(), turns: Turns::default() }
     }
 
     /// Takes a step.
     pub(super) async fn take(&self, key: &Key, step: &Step) -> Result<Taken> {
         let mut found = self.recall(key, step).map(|known| (known, Origin::Memory));
-        let mut last = None;
+        let (mut last, mut turn) = (None, None);
         let end = Instant::now() + self.database.patience();
         for tried in 0..TRIES {
             pause(tried).await;
@@ -70,9 +83,14 @@ impl<D: Database> Ledger<D> {
                     Err(Failure::Final(error)) => return Err(error),
                 },
             };
+            let origin = row.1;
             match self.write(key, step, row).await {
                 Ok(Written::Done(taken)) => return Ok(taken),
-                Ok(Written::Outrun(other)) => found = other.map(|row| (row, Origin::Server)),
+                Ok(Written::Outrun(other)) if turn.is_some() || origin == Origin::Memory => {
+                    found = other.map(|row| (row, Origin::Server));
+                }
+                // What was seen before it is our turn is out of date by then.
+                Ok(Written::Outrun(_)) => turn = Some(self.turns.wait(key.shared()).await),
                 Err(Failure::GaveWay(error)) => last = Some(error),
                 Err(Failure::Final(error)) => return Err(error),
             }
@@ -95,19 +113,26 @@ impl<D: Database> Ledger<D> {
             Step::Attempt { spec, waiting: false } if spec.mode != Mode::Open => {
                 // Ours may be there from an earlier try whose answer was lost: by the server's clock only what is left of
                 // that lease is granted.
-                self.database.claim(key.full(), &first(spec, step)).await
+                let session = self.database.session().map(Session::id);
+                self.database.claim(key.full(), &first(spec, step, session)).await
             }
             _ => self.database.look(key.full()).await,
         }
     }
 
     async fn write(&self, key: &Key, step: &Step, (found, origin): (Found, Origin)) -> Tried<Written> {
-        let mut record = match found.record() {
+        let before_step = match found.record() {
             Ok(record) => record,
-            Err(error) => return Ok(Written::Done(Taken { answer: Err(error), made_row: false })),
+            Err(error) => return Ok(Written::Done(Taken::failed(error))),
         };
         let before = found.version();
-        let Applied { answer, changed, wake } = record.apply(step, &around(found.now));
+        let stepped = self.judged(found.now, |around| {
+            let mut record = before_step.clone();
+            let applied = record.apply(step, around);
+            (record, applied)
+        });
+        let (record, Applied { answer, changed, wake }) = stepped.await?;
+        let in_session = subject(step).is_some_and(|id| record.session_of(id).is_some());
         if !changed && origin == Origin::Memory {
             // To find nothing to do in what we remember proves nothing.
             return Ok(Written::Outrun(None));
@@ -117,7 +142,7 @@ impl<D: Database> Ledger<D> {
             if matches!(answer, Ok(Answer::Attempt(Attempt::Granted(_)))) {
                 self.recent.remember(key.shared(), found);
             }
-            return Ok(Written::Done(Taken { answer, made_row }));
+            return Ok(Written::Done(Taken { answer, made_row, in_session }));
         }
         let (here, elsewhere) = self.bells.sort(&wake);
         let text = (!record.is_vacant()).then(|| record.encode());
@@ -129,13 +154,51 @@ impl<D: Database> Ledger<D> {
                     self.bells.ring(id);
                 }
                 self.recent.remember(key.shared(), written(&found, version, after));
-                Ok(Written::Done(Taken { answer, made_row: before.is_none() }))
+                Ok(Written::Done(Taken { answer, made_row: before.is_none(), in_session }))
             }
             // A statement may see the row as it was before another's that it waited for.
             Swapped::Other(other) if other.version() == before => Ok(Written::Outrun(None)),
             Swapped::Other(other) => Ok(Written::Outrun(Some(other))),
         }
     }
+}
+
+impl<D: Database> Ledger<D> {
+    /// Does something with what it may know at that moment, until it asks for no session of which it is not known
+    /// whether it lives. Only those are asked for that stand in somebody's way.
+    pub(super) async fn judged<T: Send>(
+        &self,
+        now: Moment,
+        work: impl Fn(&Surroundings<'_>) -> T + Send,
+    ) -> Tried<T> {
+        let (session, mut known) = (self.database.session().map(Session::id), HashMap::new());
+        loop {
+            let (done, asked) = judging(now, session, &known, &work);
+            if asked.is_empty() {
+                return Ok(done);
+            }
+            let living = self.database.living(&asked).await?;
+            known.extend(asked.into_iter().map(|id| (id, living.contains(&id))));
+        }
+    }
+}
+
+/// Does it once, with what is known of sessions. Others that it asked for were taken to live.
+fn judging<T>(
+    now: Moment,
+    session: Option<ClientId>,
+    known: &HashMap<ClientId, bool>,
+    work: impl Fn(&Surroundings<'_>) -> T,
+) -> (T, Vec<ClientId>) {
+    let asked = RefCell::new(Vec::new());
+    let alive = |id: ClientId| {
+        known.get(&id).copied().unwrap_or_else(|| {
+            asked.borrow_mut().push(id);
+            true
+        })
+    };
+    let done = work(&Surroundings { now, session, crowd: CROWD, alive: &alive });
+    (done, asked.into_inner())
 }
 
 /// Where we have a row from.
@@ -152,10 +215,21 @@ enum Written {
     Outrun(Option<Found>),
 }
 
+/// Whose lease a step is about.
+fn subject(step: &Step) -> Option<ClaimId> {
+    match step {
+        Step::Attempt { spec, .. } => Some(spec.id),
+        Step::Renew(renew) => Some(renew.id),
+        Step::Recount { id, .. } | Step::Raise { id, .. } => Some(*id),
+        _ => None,
+    }
+}
+
 /// A record in which this acquisition is alone, told from zero.
-fn first(spec: &ClaimSpec, step: &Step) -> First {
+fn first(spec: &ClaimSpec, step: &Step, session: Option<ClientId>) -> First {
     let mut record = Record::new(0);
-    let _: Applied = record.apply(step, &around(Moment(0)));
+    let around = Surroundings { now: Moment(0), session, crowd: CROWD, alive: &|_| true };
+    let _: Applied = record.apply(step, &around);
     debug_assert_eq!(record.fence(), spec.fences, "a grant moves the fence by what it reserves");
     First { text: record.encode(), fences: spec.fences, ends: record.ends().unwrap_or_default() }
 }
@@ -164,11 +238,6 @@ fn written(found: &Found, version: u64, after: After) -> Found {
     let row =
         super::Row { version, fence: after.fence, fence_base: 0, moment_base: Moment(0), text: after.text };
     Found { now: found.now, floor: found.floor, row: Some(row) }
-}
-
-/// Nobody's session is known here: leases tell who lives.
-pub(super) fn around(now: Moment) -> Surroundings<'static> {
-    Surroundings { now, session: None, crowd: CROWD, alive: &|_| true }
 }
 
 /// Those who were outrun make way for a moment, each for another time.

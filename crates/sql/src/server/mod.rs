@@ -10,8 +10,9 @@
 //! clock, see [`Record::reckoned_from`](leasehold_core::backend::record::Record::reckoned_from). To release, we write on the
 //! strength of what we wrote last.
 //!
-//! `ledger` takes steps on a [`Database`]; `store` is the store around it, with `bell` and `recent`; `sweep` removes what
-//! nobody uses; `pool` keeps connections; `url` reads what both kinds of URL share.
+//! `ledger` takes steps on a [`Database`], with `turns` for those who got in each other's way; `store` is the store around
+//! it, with `bell` and `recent`; `sweep` removes what nobody uses; `session` ends what the dead hold, where that is asked
+//! for; `pool` keeps connections; `url` reads what both kinds of URL share.
 
 pub(crate) mod bell;
 pub(crate) mod database;
@@ -19,8 +20,10 @@ mod ledger;
 pub(crate) mod pool;
 mod proof;
 mod recent;
+pub(crate) mod session;
 pub(crate) mod store;
 mod sweep;
+mod turns;
 pub(crate) mod url;
 pub(crate) mod versioned;
 
@@ -28,6 +31,7 @@ pub(crate) use self::proof::elsewhere;
 pub use self::{
     bell::ServerBell,
     database::{After, Begin, Database, Failure, First, Found, Row, Swapped, Tried},
+    session::Session,
     store::Served,
     url::Tls,
     versioned::{Updated, Versioned},

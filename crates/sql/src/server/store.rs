@@ -13,17 +13,18 @@ use futures_util::future::join_all;
 use leasehold_core::{
     ClaimId, Error, ErrorKind, Key, Operation, Result,
     backend::{
-        Attempt, Cell, CellPage, CellWrite, Expect, Finding, LockPage, LockState, RecordStore, Recorded,
-        StoreInfo,
+        Attempt, Cell, CellPage, CellWrite, Expect, Finding, Life, LockPage, LockState, RecordStore,
+        Recorded, StoreInfo,
         record::{Answer, Step},
     },
+    time::Clock,
 };
 
 use super::{
     Database, Failure, ServerBell, Tried,
     bell::Bells,
     database::{Begin, cell_page},
-    ledger::{Ledger, around},
+    ledger::Ledger,
     sweep::Sweeper,
 };
 
@@ -32,6 +33,9 @@ const SOON: Duration = Duration::from_millis(2);
 
 /// Beyond so many others ahead, more of them change nothing.
 const CROWD: usize = 20;
+
+/// How often those who wait look whether the session of who is before them has died.
+const DEATH: Duration = Duration::from_secs(1);
 
 /// How many steps of a batch are taken side by side.
 const SIDE_BY_SIDE: usize = 64;
@@ -73,21 +77,34 @@ impl<D: Database> Served<D> {
 
     async fn take(&self, key: &Key, step: &Step) -> Result<Answer> {
         self.open_still()?;
+        let (session, sent) = (self.database().session(), Clock::boot().now());
+        if let (Some(session), Step::Attempt { spec, .. }) = (session, step)
+            && spec.life == Life::Session
+        {
+            session.alive()?;
+        }
         let taken = self.ledger.take(key, step).await?;
         if taken.made_row {
             self.sweeper.row_made();
         }
-        taken.answer.map(|answer| self.hinted(answer))
+        let answer = taken.answer.map(|answer| self.hinted(answer))?;
+        match session.filter(|_| taken.in_session) {
+            Some(session) => session.bounded(sent, answer),
+            None => Ok(answer),
+        }
     }
 
     /// Where nobody rings, those who wait look again soon: the sooner the shorter the lock has been held, since what is
     /// held briefly is given back soon; and the first in line sooner than the last.
     fn hinted(&self, mut answer: Answer) -> Answer {
         if let (Answer::Attempt(Attempt::Busy(busy)), Some(poll)) = (&mut answer, self.database().deaf()) {
-            let most = poll * (busy.ahead.min(CROWD) as u32 + 1);
             let held = busy.holders.iter().map(|holder| holder.held_for).max().unwrap_or_default();
-            let pause = (held / 2).clamp(SOON, most);
+            let pause = (held / 2).clamp(SOON, poll) * (busy.ahead.min(CROWD) as u32 + 1);
             busy.retry_after = Some(busy.retry_after.map_or(pause, |hint| hint.min(pause)));
+        }
+        if let (Answer::Attempt(Attempt::Busy(busy)), Some(_)) = (&mut answer, self.database().session()) {
+            // Nobody rings when a session dies.
+            busy.retry_after = busy.retry_after.map(|hint| hint.min(DEATH));
         }
         answer
     }
@@ -146,7 +163,8 @@ impl<D: Database> RecordStore for Served<D> {
         let about = |error: Error| error.during(Operation::Inspect).about(key.name());
         let found = self.once(|| self.database().look(key.full())).await.map_err(about)?;
         let record = found.record().map_err(about)?;
-        Ok(record.view(key.full(), &around(found.now)))
+        let seen = self.ledger.judged(found.now, |around| record.view(key.full(), around)).await;
+        seen.map_err(|failure| about(failure.into_error()))
     }
 
     async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
@@ -164,7 +182,8 @@ impl<D: Database> RecordStore for Served<D> {
                 return Ok(page);
             }
             let record = row.record().map_err(|error| error.about(&name))?;
-            page.locks.extend(record.view(&name, &around(now)));
+            let seen = self.ledger.judged(now, |around| record.view(&name, around)).await;
+            page.locks.extend(seen.map_err(Failure::into_error)?);
             last = Some(name);
         }
         page.next = last.filter(|_| full);

@@ -161,3 +161,17 @@ pub(crate) async fn gone<S: RecordStore>(store: &Recorded<S>) {
     }
     panic!("it is still there");
 }
+
+/// Tries until it wins, as one who waits does; it fails if that does not come within minutes.
+pub(crate) async fn wins_eventually<S: RecordStore>(store: &Recorded<S>, name: &str) -> Grant {
+    let mut claim = self::claim(store, name);
+    for _ in 0..6000 {
+        match claim.attempt().await {
+            Ok(Attempt::Granted(grant)) => return grant,
+            Ok(Attempt::Busy(_)) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is still held");
+}

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use leasehold_core::backend::Release;
+use leasehold_testkit::herd::Herd;
 use mysql_async::{Conn, prelude::Queryable as _};
 use tokio::sync::Mutex;
 
 use super::Place;
 use crate::{
     common::{LEFT, claim, leave_rows, lose, win},
-    servers::{eventually, requests_per_release},
+    servers::eventually,
 };
 
 /// What the server was asked about this name, in its own words.
@@ -63,14 +64,26 @@ async fn a_release_among_five_hundred_waiters_costs_a_few_requests() {
         u32::try_from(asked.len()).unwrap()
     };
     let one = [place.client().await];
-    let each = requests_per_release(&one, &name, async || true, async || counted(&name).await).await;
+    let herd = Herd::default();
+    let each = herd.requests_per_release(&one, &name, async || true, async || counted(&name).await).await;
     assert!(each <= 12.0, "{each}");
     let several = futures_util::future::join_all((0..10).map(|_| place.client())).await;
     let name = format!("herds-of-{}", place.database);
-    let each = requests_per_release(&several, &name, async || true, async || counted(&name).await).await;
+    let each = herd.requests_per_release(&several, &name, async || true, async || counted(&name).await).await;
     // A few looks of each head, and nothing of those behind it.
     assert!(each <= 50.0, "{each}");
+    // In line each looks for itself, the less often the further behind.
+    let (name, two) = (format!("line-of-{}", place.database), [place.client().await, place.client().await]);
+    let standing = async || {
+        let state = two[0].inspect(&name).await.unwrap();
+        state.is_some_and(|state| state.waiters.len() == LINE.waiters)
+    };
+    let each = LINE.requests_per_release(&two, &name, standing, async || counted(&name).await).await;
+    assert!(each <= 100.0, "{each}");
 }
+
+/// Fewer than wait outside of a line: every one of them rewrites the row to stand in it.
+const LINE: Herd = Herd { waiters: 100, releases: 50, fair: true };
 
 /// What others left behind, whether they gave it back or died, is removed when a store is opened. What is held stays, and
 /// what somebody's transaction has locked is left to the next without waiting for it.

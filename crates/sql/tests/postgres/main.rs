@@ -7,6 +7,7 @@ mod faults;
 mod proof;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod sessions;
 mod statements;
 
 use std::sync::{

@@ -4,10 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::backend::{Backend as _, Release};
 
+use leasehold_testkit::herd::Herd;
+
 use super::Place;
 use crate::{
     common::{LEFT, claim, leave_rows, lose, spec, win},
-    servers::{eventually, requests_per_release},
+    servers::eventually,
 };
 
 /// Statements on our tables so far, as the server counted them.
@@ -50,12 +52,31 @@ async fn a_release_among_five_hundred_waiters_costs_a_few_statements() {
     let plain = place.counting().await;
     let one = [place.client().await];
     let counts = async || counted(&plain).await;
-    let each = requests_per_release(&one, "herd", async || listening(&plain).await == 1, counts).await;
+    let herd = Herd::default();
+    let each = herd.requests_per_release(&one, "herd", async || listening(&plain).await == 1, counts).await;
     assert!(each <= 12.0, "{each}");
     let several = futures_util::future::join_all((0..10).map(|_| place.client())).await;
-    let each = requests_per_release(&several, "herds", async || listening(&plain).await == 11, counts).await;
+    let each =
+        herd.requests_per_release(&several, "herds", async || listening(&plain).await == 11, counts).await;
     assert!(each <= 24.0, "{each}");
 }
+
+/// A line is kept in the row, by each who stands in it: a hand-over is a few statements, and so are their signs of life.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_to_a_long_line_costs_a_few_statements() {
+    let place = Place::new().await;
+    let plain = place.counting().await;
+    let clients = [place.client().await, place.client().await];
+    let standing = async || {
+        let state = clients[0].inspect("line").await.unwrap();
+        listening(&plain).await == 2 && state.is_some_and(|state| state.waiters.len() == LINE.waiters)
+    };
+    let each = LINE.requests_per_release(&clients, "line", standing, async || counted(&plain).await).await;
+    assert!(each <= 24.0, "{each}");
+}
+
+/// Fewer than wait outside of a line: every one of them rewrites the row to stand in it.
+const LINE: Herd = Herd { waiters: 100, releases: 50, fair: true };
 
 /// What others left behind, whether they gave it back or died, is removed when a store is opened. What is held stays.
 #[tokio::test]
