@@ -74,6 +74,9 @@ impl EtcdConfig {
             let rest_of_password = |error| if query.contains('@') { config(ENCODE) } else { error };
             parsed = parsed.with_option(&word, &value).map_err(rest_of_password)?;
         }
+        if parsed.tls_ca.is_some() && !tls {
+            return Err(config("tls_ca in the store URL is for TLS; write it with etcds://"));
+        }
         Ok(parsed)
     }
 
@@ -89,8 +92,9 @@ impl EtcdConfig {
         self
     }
 
-    /// Trusts the certificates in this PEM file instead of the usual authorities.
+    /// Talks TLS, and trusts the certificates in this PEM file instead of the usual authorities.
     pub fn with_tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tls = true;
         self.tls_ca = Some(file.into());
         self
     }
@@ -146,6 +150,11 @@ impl EtcdConfig {
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
         };
         self.servers.iter().map(shown).collect::<Vec<_>>().join(",")
+    }
+
+    /// The names or addresses of the servers.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().map(|(host, _)| host.as_str())
     }
 
     /// Each server, as the client library wants it.

@@ -41,6 +41,7 @@ pub(crate) async fn examine(store: &Shared, prefix: &str) -> Result<Vec<Finding>
     findings.extend(members.ok().and_then(|answer| judge_members(&answer, store.wire.len())));
     let alarms = store.wire.call::<_, AlarmResponse>(path::ALARM, Empty {}).await;
     findings.extend(alarms.ok().map(|answer| judge_alarms(&answer)));
+    findings.extend(store.wire.encryption());
     findings.push(rights(store, prefix).await?);
     Ok(findings)
 }

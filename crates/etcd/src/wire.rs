@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use leasehold_core::{Error, ErrorKind, Operation, Result};
+use leasehold_core::{Error, ErrorKind, Operation, Result, backend::Finding};
 use prost::Message;
 use tokio::time::timeout;
 use tonic::{
@@ -209,6 +209,12 @@ impl Wire {
     }
 
     /// How many servers we know of.
+    /// What there is to say of what others could hear.
+    pub(crate) fn encryption(&self) -> Option<Finding> {
+        let finding = Finding::unencrypted(self.config.hosts()).filter(|_| !self.config.tls)?;
+        Some(finding.remedy("let the members listen with TLS, and write the store URL with etcds://"))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.channels.len()
     }

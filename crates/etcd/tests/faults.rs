@@ -185,3 +185,19 @@ async fn a_server_without_space_refuses_new_locks_and_lets_go_of_old_ones() {
     guard.release().await.unwrap();
     assert!(!server.keys("leasehold/name/").contains("\"kvs\""), "nothing stays behind");
 }
+
+/// What was on its way when the majority went may arrive when it is back; then it is withdrawn.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_majority_nobody_gets_a_lock_and_nothing_is_left_behind() {
+    let Some(mut servers) = start_or_skip(servers::Cluster::start) else { return };
+    let client = connect(&servers.url()).await;
+    client.lock("a").acquire().await.unwrap().release().await.unwrap();
+    for member in [0, 1] {
+        servers.members_mut()[member].crash().unwrap();
+    }
+    let error = client.lock("a").try_acquire().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Indeterminate), "{error}");
+    servers.restart(&[0, 1]).unwrap();
+    eventually(async || matches!(client.lock("a").try_acquire().await, Ok(Some(_)))).await;
+    eventually(async || matches!(client.inspect("a").await, Ok(None))).await;
+}

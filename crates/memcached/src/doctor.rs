@@ -17,7 +17,11 @@ pub(crate) async fn examine(pool: &Pool) -> Result<Vec<Finding>> {
     let (connection, general) = connection.list("stats").await.map_err(Fault::of_read)?;
     let (connection, settings) = connection.list("stats settings").await.map_err(Fault::of_read)?;
     pool.give_back(connection);
-    Ok(judge(&read(&general), &read(&settings)))
+    let mut findings = judge(&read(&general), &read(&settings));
+    findings.extend(Finding::unencrypted([pool.host()]).map(|finding| {
+        finding.remedy("keep it within a network that others cannot hear: there is no TLS here")
+    }));
+    Ok(findings)
 }
 
 fn read(lines: &[String]) -> Stats {

@@ -52,6 +52,10 @@ impl Pool {
         connection.ask(request, replies).await.map_err(Fault::of_read)
     }
 
+    pub(crate) fn host(&self) -> &str {
+        &self.config.host
+    }
+
     /// A new connection.
     pub(crate) async fn fresh(&self) -> Result<Connection> {
         Connection::open(&self.config).await.map_err(Fault::of_read)

@@ -8,7 +8,7 @@ use mongodb::{
     bson::{Document, doc},
     options::{
         Acknowledgment, ClientOptions, CollectionOptions, IndexOptions, ReadConcern, SelectionCriteria,
-        WriteConcern,
+        ServerAddress, Tls, WriteConcern,
     },
 };
 
@@ -51,16 +51,32 @@ pub(crate) async fn open(config: MongodbConfig) -> Result<Found> {
     let database = options.default_database.clone().unwrap_or_else(|| DATABASE.to_owned());
     let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
     let place = format!("mongodb://{}/{database}.{}", hosts.join(","), config.collection);
+    let exposed = exposed(&options);
     let client = Client::with_options(options).map_err(|error| error::meaning(error, Effect::None))?;
     let within = client.database(&database);
     let locks = within.collection_with_options(&config.collection, sure(config.command_timeout));
     let cells =
         within.collection_with_options(&format!("{}.cells", config.collection), sure(config.command_timeout));
-    let desk = Desk { client, locks, cells, patience: config.command_timeout };
+    let desk = Desk { client, locks, cells, patience: config.command_timeout, exposed };
     let told = |error: Error| error.during(Operation::Connect).about(&place);
     let hello = desk.ask(doc! { "hello": 1 }).await.map_err(told)?;
     prepare(&desk).await.map_err(told)?;
     Ok(Found { desk, kind: kind(&hello), place })
+}
+
+fn exposed(options: &ClientOptions) -> Vec<String> {
+    match options.tls {
+        Some(Tls::Enabled(_)) => Vec::new(),
+        _ => options.hosts.iter().filter_map(host).collect(),
+    }
+}
+
+/// The host of an address; a socket's never leaves the machine.
+fn host(address: &ServerAddress) -> Option<String> {
+    match address {
+        ServerAddress::Tcp { host, .. } => Some(host.clone()),
+        _ => None,
+    }
 }
 
 /// The driver's own errors may repeat the URL, so only what it says of a name that cannot be resolved is passed on.

@@ -27,6 +27,8 @@ pub(crate) struct Desk {
     pub(crate) locks: Collection<Document>,
     pub(crate) cells: Collection<Document>,
     pub(crate) patience: Duration,
+    /// The hosts to which nothing is encrypted.
+    pub(crate) exposed: Vec<String>,
 }
 
 /// Whether a document that is not there is to be made.

@@ -28,7 +28,13 @@ pub(crate) async fn examine(desk: &Desk, hears: Option<bool>) -> Result<Vec<Find
             .command("rs.conf().writeConcernMajorityJournalDefault"),
     });
     findings.push(sweeping(desk).await?);
+    findings.extend(encryption(&desk.exposed));
     Ok(findings)
+}
+
+fn encryption(exposed: &[String]) -> Option<Finding> {
+    let finding = Finding::unencrypted(exposed.iter().map(String::as_str))?;
+    Some(finding.remedy("let the servers require TLS, and add tls=true to the store URL"))
 }
 
 fn version(text: &str) -> Finding {
@@ -141,5 +147,7 @@ mod tests {
         assert_eq!(journal(&config(false)).severity, Severity::Warning);
         assert_eq!(journal(&config(true)).severity, Severity::Good);
         assert_eq!(wakes(Some(false)).severity, Severity::Warning);
+        let exposed = |host: &str| encryption(&["localhost".to_owned(), host.to_owned()]);
+        assert!(exposed("127.0.0.1").is_none() && exposed("db.example").is_some());
     }
 }

@@ -15,10 +15,13 @@ use leasehold_core::{
     backend::{Level, Severity},
 };
 use leasehold_mongodb::{Mongodb, MongodbConfig};
-use leasehold_testkit::servers::{
-    mongodb as servers,
-    mongodb::{Value, fields},
-    start_or_skip,
+use leasehold_testkit::{
+    herd::Herd,
+    servers::{
+        mongodb as servers,
+        mongodb::{Value, fields},
+        start_or_skip,
+    },
 };
 use tokio::{runtime::Handle, task::JoinSet};
 
@@ -52,6 +55,28 @@ async fn an_acquire_and_a_release_cost_one_request_each() {
         println!("{name}: an acquire costs {:?}, a release {:?}", spent(before, held), spent(held, after));
         assert_eq!((spent(before, held), spent(held, after)), ([1, 0], [1, 0]), "{name}");
     }
+}
+
+/// Within one client the head of the line alone asks; among several, each has a head, and a release wakes those that the
+/// document names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_among_five_hundred_waiters_costs_a_few_requests() {
+    let Some(set) = start_or_skip(servers::ReplicaSet::start) else { return };
+    let primary = &set.members()[set.elected().unwrap()];
+    // What the streams fetch is no request of a release: they are asked for more whether there is more or not.
+    let counted = async || {
+        let asked = ["findAndModify", "find", "aggregate"].iter().map(|name| primary.count(name).unwrap());
+        u32::try_from(asked.sum::<i64>()).unwrap()
+    };
+    let one = [client(&set.url()).await];
+    let each = Herd::default().requests_per_release(&one, "herd", async || true, counted).await;
+    assert!(each <= 12.0, "{each}");
+    let mut several = Vec::new();
+    for _ in 0..10 {
+        several.push(client(&set.url()).await);
+    }
+    let each = Herd::default().requests_per_release(&several, "herds", async || true, counted).await;
+    assert!(each <= 50.0, "{each}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

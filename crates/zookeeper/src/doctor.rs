@@ -37,6 +37,11 @@ pub(crate) async fn examine(session: &Session, config: &ZooKeeperConfig) -> Vec<
         judge_session(config.session_timeout, session.client.session_timeout()),
         judge_rights(config.credentials.is_some()),
     ];
+    let hosts =
+        config.servers.iter().map(|server| server.rsplit_once(':').map_or(server.as_str(), |(host, _)| host));
+    findings.extend(Finding::unencrypted(hosts).map(|finding| {
+        finding.remedy("keep it within a network that others cannot hear: there is no TLS here")
+    }));
     for server in &config.servers {
         let said = tokio::time::timeout(PATIENCE, srvr(server)).await;
         findings.push(judge_server(server, said.ok().and_then(Result::ok).as_deref()));

@@ -72,7 +72,10 @@ async fn when_the_leader_dies_nobody_overlaps_and_service_comes_back() {
     let at_crash = rounds();
     // What was under way may still end; a few more rounds can only come from the new leader.
     eventually(async || rounds() > at_crash + 4).await;
-    println!("service is back {:?} after the leader was killed", crashed.elapsed());
+    let back = crashed.elapsed();
+    println!(
+        "service is back {back:?} after the leader was killed; promised: the session and two ticks, 20.4s"
+    );
     let back = rounds();
     eventually(async || rounds() > back + 20).await;
     register.stop.store(true, Ordering::SeqCst);
