@@ -118,33 +118,59 @@ impl Drop for Session {
 }
 
 /// Gives signs of life, and takes the session up again when it was lost: what it holds may still be there.
-async fn keep<L: Linker>(linker: L, link: L::Link, own: ClientId, end: End, patience: Duration) {
-    let mut held = Some(link);
+async fn keep<L: Linker>(linker: L, mut link: L::Link, own: ClientId, end: End, patience: Duration) {
     loop {
-        if let Some(link) = &mut held {
-            sleep(patience / 4).await;
+        while sign_of_life(&linker, &mut link, own, &end, patience).await {}
+        set(&end, None);
+        drop(link);
+        link = loop {
             let sent = Clock::boot().now();
-            match timeout(patience / 2, linker.beat(link, own)).await {
-                Ok(Ok(())) => set(&end, Some(sent.after(patience))),
-                lost => {
-                    held = None;
-                    set(&end, None);
-                    tracing::debug!(?lost, "the session is lost; it is taken up again");
+            match timeout(patience, linker.link(own)).await {
+                Ok(Ok(link)) => {
+                    set(&end, Some(sent.after(patience)));
+                    break link;
                 }
+                Ok(Err(failure)) => {
+                    tracing::debug!(error = %failure.into_error(), "the session is not back yet");
+                    sleep(REST).await;
+                }
+                Err(_) => tracing::debug!("the session is not back yet: nobody answers"),
             }
-            continue;
+        };
+    }
+}
+
+/// Says whether the session goes on. Until nobody can believe in what it was granted any more the connection is kept, though it
+/// does not answer: to close it would let others in at once.
+async fn sign_of_life<L: Linker>(
+    linker: &L,
+    link: &mut L::Link,
+    own: ClientId,
+    end: &End,
+    patience: Duration,
+) -> bool {
+    sleep(patience / 4).await;
+    let sent = Clock::boot().now();
+    let last = end.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(sent);
+    let beats = async {
+        match linker.beat(link, own).await {
+            // A statement may have been cut short; what is closed fails again.
+            Err(_) => linker.beat(link, own).await,
+            beaten => beaten,
         }
-        let sent = Clock::boot().now();
-        match timeout(patience, linker.link(own)).await {
-            Ok(Ok(link)) => {
-                held = Some(link);
-                set(&end, Some(sent.after(patience)));
-            }
-            Ok(Err(failure)) => {
-                tracing::debug!(error = %failure.into_error(), "the session is not back yet");
-                sleep(REST).await;
-            }
-            Err(_) => tracing::debug!("the session is not back yet: nobody answers"),
+    };
+    match timeout(sent.until(last), beats).await {
+        Ok(Ok(())) => {
+            set(end, Some(sent.after(patience)));
+            true
+        }
+        Ok(Err(failure)) => {
+            tracing::debug!(error = %failure.into_error(), "the session is lost; it is taken up again");
+            false
+        }
+        Err(_) => {
+            tracing::debug!("the server did not answer in time; the session is taken up again");
+            false
         }
     }
 }
@@ -161,25 +187,44 @@ mod tests {
 
     use super::*;
 
-    /// A server that can be switched off.
-    struct Switch(Arc<AtomicBool>);
+    /// A server that can be switched off, or fall silent.
+    #[derive(Clone, Default)]
+    struct Switch {
+        off: Arc<AtomicBool>,
+        silent: Arc<AtomicBool>,
+        closed: Arc<AtomicBool>,
+    }
 
-    impl Linker for Switch {
-        type Link = ();
+    struct Open(Arc<AtomicBool>);
 
-        async fn link(&self, own: ClientId) -> Tried<()> {
-            self.beat(&mut (), own).await
-        }
-
-        async fn beat(&self, (): &mut (), _own: ClientId) -> Tried<()> {
-            let gone = || Error::new(ErrorKind::Unavailable, Operation::Inspect, "gone");
-            if self.0.load(Ordering::Relaxed) { Ok(()) } else { Err(gone().into()) }
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
         }
     }
 
-    async fn begun() -> (Session, Arc<AtomicBool>) {
-        let on = Arc::new(AtomicBool::new(true));
-        (Session::begin(Switch(on.clone()), Duration::from_secs(60)).await.expect("it is on"), on)
+    impl Linker for Switch {
+        type Link = Open;
+
+        async fn link(&self, own: ClientId) -> Tried<Open> {
+            let mut link = Open(self.closed.clone());
+            self.beat(&mut link, own).await?;
+            Ok(link)
+        }
+
+        async fn beat(&self, _link: &mut Open, _own: ClientId) -> Tried<()> {
+            if self.silent.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+            let gone = || Error::new(ErrorKind::Unavailable, Operation::Inspect, "gone");
+            if self.off.load(Ordering::Relaxed) { Err(gone().into()) } else { Ok(()) }
+        }
+    }
+
+    async fn begun() -> (Session, Switch) {
+        let switch = Switch::default();
+        let session = Session::begin(switch.clone(), Duration::from_secs(60)).await;
+        (session.expect("it is on"), switch)
     }
 
     fn granted() -> Answer {
@@ -188,7 +233,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_granted_for_longer_than_the_session_surely_lasts() {
-        let (session, _on) = begun().await;
+        let (session, _switch) = begun().await;
         let sent = Clock::boot().now();
         let Ok(Answer::Attempt(Attempt::Granted(grant))) = session.bounded(sent, granted()) else {
             panic!("the session lives")
@@ -200,14 +245,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_session_grants_nothing_until_it_is_taken_up_again() {
-        let (session, on) = begun().await;
-        on.store(false, Ordering::Relaxed);
+        let (session, switch) = begun().await;
+        switch.off.store(true, Ordering::Relaxed);
         sleep(Duration::from_secs(16)).await;
         assert_eq!(session.alive().unwrap_err().kind(), ErrorKind::Unavailable);
-        on.store(true, Ordering::Relaxed);
+        switch.off.store(false, Ordering::Relaxed);
         sleep(REST * 2).await;
         session.alive().expect("it is back");
         session.stop();
         assert!(session.alive().is_err(), "it was stopped");
+    }
+
+    /// A close would be the end of the session, which holders still count on.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_does_not_answer_is_not_closed_before_the_session_could_end() {
+        let (_session, switch) = begun().await;
+        switch.silent.store(true, Ordering::Relaxed);
+        sleep(Duration::from_secs(15 + 50)).await;
+        assert!(!switch.closed.load(Ordering::Relaxed), "holders may still believe");
+        sleep(Duration::from_secs(15)).await;
+        assert!(switch.closed.load(Ordering::Relaxed));
     }
 }
