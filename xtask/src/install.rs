@@ -49,6 +49,13 @@ const NEEDS: &[Need] = &[
     },
     Need { program: "curl", package: "curl", why: "its library, which MongoDB's server is linked with" },
     Need { program: "flock", package: "util-linux", why: "what `leasehold run` is compared with" },
+    Need { program: "chromium", package: "chromium", why: "a real browser for the page" },
+    Need { program: "chromedriver", package: "chromium-driver", why: "what drives it" },
+    Need {
+        program: "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
+        package: "fonts-noto-cjk",
+        why: "so that the page's Chinese can be seen in its pictures",
+    },
 ];
 
 /// Stops packages from starting their services while it exists.

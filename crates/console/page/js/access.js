@@ -91,7 +91,7 @@ async function changed() {
 }
 
 function draw(one) {
-  const role = known?.role ?? 'none';
+  const role = mayRead() ? (known?.role ?? 'none') : 'stranger';
   one.replaceChildren(icon('key'), t(`role.${role}`));
   one.title = t(hasToken() ? 'access.leave' : 'access.enter');
 }

@@ -25,7 +25,7 @@ export async function show({ room, place, signal }) {
 }
 
 function none(note) {
-  return [empty('audit', t('empty.audit'), t('empty.audit.text'), "leasehold break NAME --id ID --reason 'stuck since noon'"), note && h('p', { class: 'quiet small', lang: 'en' }, plain(note))];
+  return empty('audit', t('empty.audit'), t('empty.audit.text'), "leasehold break NAME --id ID --reason 'stuck since noon'", note);
 }
 
 function table(entries) {

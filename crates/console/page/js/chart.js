@@ -97,7 +97,7 @@ function grid({ most, y, width, wide, step }) {
 
 function curves(scale) {
   const { shown, x, y } = scale;
-  if (!shown.length) return [];
+  if (shown.length < 2) return s('text', { class: 'tick', x: (EDGE.left + scale.width) / 2, y: HEIGHT / 2 - 20, 'text-anchor': 'middle' }, t('chart.soon'));
   const path = (key) => shown.map((one, index) => `${index ? 'L' : 'M'}${x(index).toFixed(1)} ${y(one[key]).toFixed(1)}`).join('');
   const ground = `L${x(shown.length - 1)} ${y(0)}L${x(0)} ${y(0)}Z`;
   const losses = shown.map((one, index) => one.lost && [

@@ -42,6 +42,7 @@ export default {
   'role.operator': '操作员',
   'role.viewer': '查看者',
   'role.none': '只读',
+  'role.stranger': '无令牌',
   'access.enter': '输入令牌',
   'access.title': '输入令牌',
   'access.text': '操作员令牌可以强制解锁，查看者令牌只能查看。令牌保留到关闭此标签页为止，只发送给本服务器。',
@@ -76,6 +77,7 @@ export default {
   'chart.waits': '需要等待',
   'chart.losses': '丢失或被强制解锁',
   'chart.now': '现在',
+  'chart.soon': '最初的数据几秒后出现',
   'chart.readout': '{at}：获取 {acquires}，需要等待 {waits}，丢失或被强制解锁 {losses}',
   'chart.summary': '最近 15 分钟的图表：获取 {acquires} 次，需要等待 {waits} 次，丢失或被强制解锁 {losses} 次。用方向键读取各点。',
 
@@ -167,6 +169,7 @@ export default {
   'sign.over': '没有存活迹象：租约已到期。',
   'waiters.title': '等待者',
   'waiters.count': '等待者（按顺序）：{count}',
+  'waiters.loose': '等待者（无固定顺序）：{count}',
   'waiters.none': '没有人在等待。',
   'waiter.fair': '排队',
   'history.title': '最近的持有',

@@ -24,21 +24,22 @@ const EVERY = 2500;
 export async function show({ room, place, signal }) {
   const name = place.name;
   const body = h('div', { class: 'stack' });
+  let hurry = () => {};
   const load = async () => {
     const seen = await read(...ofLock(name), signal);
     seen.lock.holders.forEach(observe);
-    redrawn(body, () => fill(body, sections(name, seen, load)));
+    redrawn(body, () => fill(body, sections(name, seen, () => hurry())));
   };
   await load();
   fill(room, h('a', { class: 'back', href: address('locks') }, icon('back'), t('view.locks')), body);
-  keepFresh({ load, every: EVERY, signal, concerns: (news) => news.name === name });
+  hurry = keepFresh({ load, every: EVERY, signal, concerns: (news) => news.name === name });
 }
 
-function sections(name, seen, load) {
+function sections(name, seen, changed) {
   const { lock } = seen;
   return [
     title(name, lock),
-    lock.holders.length ? h('div', { class: 'holders' }, lock.holders.map((holder) => holderPanel(name, holder, load))) : nobody(name, lock),
+    lock.holders.length ? h('div', { class: 'holders' }, lock.holders.map((holder) => holderPanel(name, holder, changed))) : nobody(name, lock),
     waitersPanel(lock),
     seen.findings?.some((one) => one.severity !== 'good') && panel(t('findings.title'), findings(seen.findings)),
     panel(t('history.title'), history(seen.history, seen.history_note)),
@@ -61,8 +62,8 @@ function quoted(name) {
   return /^[\w.:/@-]+$/.test(name) && !name.startsWith('-') ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }
 
-function holderPanel(name, holder, load) {
-  const act = h('button', { class: 'danger-line', type: 'button', 'data-key': `break-${holder.id}`, onclick: async () => (await breakHold(name, holder)) && load() },
+function holderPanel(name, holder, changed) {
+  const act = h('button', { class: 'danger-line', type: 'button', 'data-key': `break-${holder.id}`, onclick: async () => (await breakHold(name, holder)) && changed() },
     icon('broken'), t('break.open'));
   return h('section', { class: 'panel holder', 'aria-label': t('holder.title') },
     h('div', { class: 'holder-head' }, h('h2', {}, t('holder.title')), mode(holder), h('span', { class: 'gap' }), act),
@@ -91,13 +92,14 @@ function facts(holder) {
 }
 
 function waitersPanel(lock) {
-  const title = lock.waiters.length ? t('waiters.count', { count: lock.waiters.length }) : t('waiters.title');
-  if (!lock.waiters.length) return panel(title, h('p', { class: 'quiet' }, t('waiters.none')));
-  return panel(title, h('ol', { class: 'line' }, lock.waiters.map(waiterRow)));
+  const count = lock.waiters.length;
+  if (!count) return panel(t('waiters.title'), h('p', { class: 'quiet' }, t('waiters.none')));
+  const inLine = lock.waiters.some((waiter) => waiter.fair);
+  return panel(t(inLine ? 'waiters.count' : 'waiters.loose', { count }), h('ol', { class: 'line' }, lock.waiters.map(waiterRow)));
 }
 
 function waiterRow(waiter, index) {
-  return h('li', {}, h('span', { class: 'place', 'aria-hidden': 'true' }, String(index + 1)), person(waiter),
+  return h('li', {}, h('span', { class: 'place', 'aria-hidden': 'true' }, waiter.fair ? String(index + 1) : '·'), person(waiter),
     waiter.label && shown(waiter.label, { class: 'label' }),
     waiter.location && h('span', { class: 'mono small quiet' }, shown(waiter.location)),
     h('span', { class: 'gap' }), waiter.fair && mark('plain', t('waiter.fair')), age(waiter.waited_ms, waiter));

@@ -30,6 +30,7 @@ function heading(title) {
 }
 
 function opened(dialog, form, submit, attempted) {
+  const asked = document.activeElement?.dataset.key;
   return new Promise((resolve) => {
     let result = false;
     const done = () => {
@@ -43,12 +44,19 @@ function opened(dialog, form, submit, attempted) {
     for (const leave of form.querySelectorAll('button[value="leave"]')) leave.addEventListener('click', () => dialog.close());
     dialog.addEventListener('close', () => {
       dialog.remove();
+      back(asked);
       resolve(result);
     });
     document.body.append(dialog);
     dialog.showModal();
     (form.querySelector('input, textarea') ?? submit).focus();
   });
+}
+
+/** The browser gives the focus back to who asked; if that was drawn anew meanwhile, we do. */
+function back(key) {
+  if (document.activeElement !== document.body || !key) return;
+  [...document.querySelectorAll('[data-key]')].find((one) => one.dataset.key === key)?.focus();
 }
 
 async function attempt({ act, values, fault, submit, check, done }) {
@@ -60,6 +68,7 @@ async function attempt({ act, values, fault, submit, check, done }) {
   } catch (problem) {
     fill(fault, problem.message);
     fault.hidden = false;
+    fault.scrollIntoView({ block: 'nearest' });
     check();
   }
 }

@@ -8,7 +8,7 @@ import { age, leaseBar, mark, person } from './parts.js';
 import { keepFresh } from './refresh.js';
 import { address } from './router.js';
 import { empty } from './states.js';
-import { plain, shown } from './text.js';
+import { shown } from './text.js';
 
 /** Shows them, and keeps them fresh. */
 export async function show({ room, signal }) {
@@ -23,8 +23,7 @@ export async function show({ room, signal }) {
 }
 
 function none(note) {
-  return [empty('elections', t('empty.elections'), t('empty.elections.text'), 'locks.election("scheduler").campaign("10.0.0.7:8080").await?'),
-    note && h('p', { class: 'quiet small', lang: 'en' }, plain(note))];
+  return empty('elections', t('empty.elections'), t('empty.elections.text'), 'locks.election("scheduler").campaign("10.0.0.7:8080").await?', note);
 }
 
 function election({ name, leader, value, candidates }) {

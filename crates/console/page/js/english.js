@@ -42,6 +42,7 @@ export default {
   'role.operator': 'Operator',
   'role.viewer': 'Viewer',
   'role.none': 'Read only',
+  'role.stranger': 'No token',
   'access.enter': 'Enter a token',
   'access.title': 'Enter a token',
   'access.text': 'An operator’s token allows breaking locks, a viewer’s token looking at them. It is kept until this tab is closed and sent to this server only.',
@@ -76,6 +77,7 @@ export default {
   'chart.waits': 'Had to wait',
   'chart.losses': 'Lost or broken',
   'chart.now': 'now',
+  'chart.soon': 'The first points come within seconds',
   'chart.readout': '{at}: {acquires} acquired, {waits} had to wait, {losses} lost or broken',
   'chart.summary': 'Chart of the last 15 minutes: {acquires} acquired, {waits} had to wait, {losses} lost or broken. Arrow keys read single points.',
 
@@ -167,6 +169,7 @@ export default {
   'sign.over': 'No sign of life: the lease has run out.',
   'waiters.title': 'Waiting',
   'waiters.count': 'Waiting, in order: {count}',
+  'waiters.loose': 'Waiting, in no fixed order: {count}',
   'waiters.none': 'Nobody waits.',
   'waiter.fair': 'in line',
   'history.title': 'Last holds',

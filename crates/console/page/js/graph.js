@@ -13,12 +13,26 @@ const LOW = 44;
 
 /** The drawing. */
 export function graph({ edges, owners }) {
-  const shown = chosen(edges);
+  const all = joined(edges);
+  const shown = chosen(all);
   const { nodes, width, height } = placed(shown);
   const drawing = s('svg', { class: 'graph', viewBox: `0 0 ${width} ${height}`, width, height, 'aria-hidden': 'true' },
     heads(), shown.map((edge) => line(edge, nodes)), [...nodes].map(([id, node]) => box(node, owners[id])));
   return h('div', { class: 'graph-frame', tabindex: '0', role: 'group', 'aria-label': t('waits.drawing') }, drawing,
-    edges.length > shown.length && h('p', { class: 'small quiet' }, t('waits.cut', { shown: shown.length, all: edges.length })));
+    all.length > shown.length && h('p', { class: 'small quiet' }, t('waits.cut', { shown: shown.length, all: all.length })));
+}
+
+/** One edge for all that somebody wants of the same other. */
+function joined(edges) {
+  const by = new Map();
+  for (const { from, to, name, waited_ms, cycle } of edges) {
+    const one = by.get(`${from} ${to}`) ?? { from, to, names: [], waited_ms: 0, cycle: false };
+    one.names.push(plain(name));
+    one.waited_ms = Math.max(one.waited_ms, waited_ms);
+    one.cycle ||= cycle;
+    by.set(`${from} ${to}`, one);
+  }
+  return [...by.values()];
 }
 
 function chosen(edges) {
@@ -86,7 +100,7 @@ function line(edge, nodes) {
   const spot = forward ? { x: from.x + BOX.width + GAP.across * 0.47, y: from.y * 0.55 + to.y * 0.45 + BOX.height / 2 - 6 }
     : { x: (from.x + to.x + BOX.width) / 2, y: Math.max(from.y, to.y) + BOX.height + LOW * 0.75 + 3 };
   return [s('path', { class: kind, d: forward ? ahead(from, to) : behind(from, to), 'marker-end': `url(#${edge.cycle ? 'head-cycle' : 'head'})` }),
-    s('text', { class: kind, x: spot.x, y: spot.y, 'text-anchor': 'middle' }, short(plain(edge.name), 20), s('title', {}, plain(edge.name)))];
+    s('text', { class: kind, x: spot.x, y: spot.y, 'text-anchor': 'middle' }, short(edge.names.join(', '), 24), s('title', {}, edge.names.join('\n')))];
 }
 
 function ahead(from, to) {

@@ -21,7 +21,7 @@ export async function show({ room, signal }) {
 }
 
 function none(note) {
-  return [empty('jobs', t('empty.jobs'), t('empty.jobs.text'), 'leasehold run --nonblock nightly-report -- ./report.sh'), note && h('p', { class: 'quiet small', lang: 'en' }, plain(note))];
+  return empty('jobs', t('empty.jobs'), t('empty.jobs.text'), 'leasehold run --nonblock nightly-report -- ./report.sh', note);
 }
 
 function job({ name, ...facts }) {

@@ -10,7 +10,7 @@ import { t } from './i18n.js';
 import { icon } from './icons.js';
 import { keepFresh } from './refresh.js';
 import { address, go, here, refine } from './router.js';
-import { empty } from './states.js';
+import { empty, trouble } from './states.js';
 import { sorted, table } from './table.js';
 
 const EVERY = 5000;
@@ -36,7 +36,7 @@ export async function show(context) {
   const changed = (changes) => {
     trail = [];
     refine({ ...changes, cursor: '' });
-    load().catch((problem) => signal.aborted || Promise.reject(problem));
+    load().catch((problem) => signal.aborted || fill(results, trouble(problem, () => changed({}))));
   };
   if (!here().query.get('cursor')) trail = [];
   fill(room, h('div', { class: 'title' }, h('h1', {}, t('view.locks')), h('p', { class: 'quiet' }, t('locks.lead'))),

@@ -74,7 +74,7 @@ function storeCard({ up, latency_ms: latency, guarantee }) {
 
 function sparkline(values) {
   const last = values.slice(-60);
-  if (last.length < 2) return null;
+  if (last.length < 6) return null;
   const most = Math.max(1, ...last);
   const path = last.map((value, index) => `${index ? 'L' : 'M'}${(index * 100) / (last.length - 1)} ${23 - (value * 21) / most}`).join('');
   return s('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('path', { d: path }));

@@ -5,7 +5,7 @@ import * as live from './live.js';
 
 const LEAST = 2000;
 
-/** Calls `load` after news that `concerns` us, and every `every` milliseconds, until the signal ends it. */
+/** Calls `load` after news that `concerns` us, and every `every` milliseconds, until the signal ends it. Returns what hurries it. */
 export function keepFresh({ load, every, signal, concerns = () => true }) {
   let timer = null;
   let due = Infinity;
@@ -30,4 +30,5 @@ export function keepFresh({ load, every, signal, concerns = () => true }) {
   live.on('afresh', hurry, signal);
   signal.addEventListener('abort', () => clearTimeout(timer));
   by(every);
+  return hurry;
 }

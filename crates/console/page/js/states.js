@@ -7,9 +7,9 @@ import { icon } from './icons.js';
 import { t } from './i18n.js';
 import { plain } from './text.js';
 
-/** Nothing there, and how to change that. */
-export function empty(sign, title, text, line = null) {
-  return h('section', { class: 'empty' }, icon(sign), h('h2', {}, title), h('p', {}, text), line && command(line));
+/** Nothing there, and how to change that; `note` is what the server has to say of it. */
+export function empty(sign, title, text, line = null, note = null) {
+  return h('section', { class: 'empty' }, icon(sign), h('h2', {}, title), h('p', {}, text), line && command(line), note && h('p', { class: 'small', lang: 'en' }, plain(note)));
 }
 
 /** Something went wrong; `again` tries once more. */

@@ -1,0 +1,195 @@
+//! What each view shows, in which language, colours and width.
+
+use serde_json::json;
+
+use crate::{
+    driver::{Browser, DESK, PHONE, Shape},
+    stage::{Stage, Store, eventually, shop},
+};
+
+/// Each view and something that is read there.
+const VIEWS: &[(&str, &str, &str)] = &[
+    ("overview", "#/", "order:42"),
+    ("locks", "#/locks", "nightly-report"),
+    ("lock", "#/locks/order%3A42", "basket 7781"),
+    ("waits", "#/waits", "account:7"),
+    ("jobs", "#/jobs", "leasehold run --nonblock"),
+    ("elections", "#/elections", "10.0.0.7:9000"),
+    ("audit", "#/audit", "leasehold break"),
+    ("store", "#/store", "S1"),
+];
+
+async fn tour(store: Store, shape: Shape, suffix: &str) {
+    let mut stage = Stage::open(store).await;
+    let _people = shop(&mut stage).await;
+    let Some(browser) = Browser::open(shape, &stage.home()).await else { return };
+    for (name, place, text) in VIEWS {
+        browser.goes(place).await;
+        browser.reads("main", text).await;
+        browser.sees(".live[data-state=live]").await;
+        let overflow = browser.asks("return document.documentElement.scrollWidth - innerWidth").await;
+        assert!(overflow.as_i64().unwrap() <= 0, "{name} is wider than its window by {overflow}");
+        browser.pictures(&format!("{}-{name}{suffix}", stage.store.name())).await;
+    }
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_view_shows_what_is_in_memory() {
+    tour(Store::memory(), DESK, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_view_shows_what_is_on_redis() {
+    let Some(redis) = Store::redis() else { return };
+    tour(redis, DESK, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_view_fits_a_phone_in_the_dark_in_chinese() {
+    tour(Store::memory(), Shape { dark: true, language: "zh-CN", ..PHONE }, "-phone-dark-zh").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_view_is_readable_in_the_dark() {
+    tour(Store::memory(), Shape { dark: true, ..DESK }, "-dark").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_tells_who_holds_it_who_waits_and_in_which_order() {
+    let mut stage = Stage::open(Store::memory()).await;
+    let _people = shop(&mut stage).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/locks/order%3A42").await;
+    for text in ["checkout", "web-1", "basket 7781", "deploy"] {
+        browser.reads(".holder", text).await;
+    }
+    let fence =
+        stage.store.client("x", "y").await.inspect("order:42").await.unwrap().unwrap().holders[0].fence;
+    browser.reads(".facts", &fence.to_string()).await;
+    let line = browser
+        .asks("return [...document.querySelectorAll('.line .program')].map((one) => one.textContent)")
+        .await;
+    assert_eq!(line, json!(["mailer", "reprice"]));
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_wait_in_a_circle_are_marked() {
+    let mut stage = Stage::open(Store::memory()).await;
+    let _people = shop(&mut stage).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/waits").await;
+    browser.reads(".cycle", "account:7").await;
+    browser.reads(".cycle", "account:9").await;
+    let marked = browser.asks("return document.querySelectorAll('path.edge.in-cycle').length").await;
+    assert_eq!(marked, 2);
+    let plain = browser.asks("return document.querySelectorAll('path.edge:not(.in-cycle)').length").await;
+    assert!(plain.as_u64().unwrap() >= 2, "{plain}");
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_is_seen_without_asking() {
+    let mut stage = Stage::open(Store::memory()).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/locks").await;
+    browser.reads(".empty", "leasehold run demo").await;
+    browser.pictures("memory-locks-empty").await;
+    let client = stage.store.client("checkout", "web-1").await;
+    stage.holds(&client, "order:1", None).await;
+    browser.reads("table.locks", "order:1").await;
+    browser.goes("#/").await;
+    browser.reads(".card", "1").await;
+    let other = stage.store.client("mailer", "web-2").await;
+    stage.waits(&other, "order:1").await;
+    browser
+        .until("return document.querySelector('a.card[href=\"#/waits\"] .card-number').textContent === '1'")
+        .await;
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn language_and_colours_are_switched_and_kept() {
+    let mut stage = Stage::open(Store::memory()).await;
+    let _people = shop(&mut stage).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    let paper = "return getComputedStyle(document.documentElement).backgroundColor";
+    let light = browser.asks(paper).await;
+    browser.presses("#language").await;
+    browser.reads("h1", "概览").await;
+    browser.presses("#theme").await;
+    assert_ne!(browser.asks(paper).await, light);
+    browser.reloads().await;
+    browser.reads("h1", "概览").await;
+    assert_ne!(browser.asks(paper).await, light);
+    assert_eq!(browser.asks("return document.documentElement.lang").await, "zh-CN");
+    browser.goes("#/locks").await;
+    browser.reads("main", "order:42").await;
+    browser.pictures("memory-locks-dark-zh").await;
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_languages_have_every_word() {
+    let stage = Stage::open(Store::memory()).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.asks("Promise.all([import('./js/english.js'), import('./js/chinese.js')]).then((all) => (window.words = all))").await;
+    browser.until("return window.words !== undefined").await;
+    let lacking = "const [en, zh] = words.map((one) => one.default); const names = (text) => (text.match(/{\\w+}/g) ?? []).sort().join();
+        return [...new Set([...Object.keys(en), ...Object.keys(zh)])].filter((key) => !en[key] || !zh[key] || names(en[key]) !== names(zh[key]))";
+    assert_eq!(browser.asks(lacking).await, json!([]));
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_and_order_live_in_the_address() {
+    let mut stage = Stage::open(Store::memory()).await;
+    let _people = shop(&mut stage).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/locks").await;
+    browser.reads("table.locks", "nightly-report").await;
+    browser.types("#q", "ACCOUNT").await;
+    let names = "return [...document.querySelectorAll('tbody .name a')].map((one) => one.textContent)";
+    browser.until("return document.querySelectorAll('tbody tr').length === 2").await;
+    browser.presses("th.name button").await;
+    assert_eq!(browser.place().await, "#/locks?q=ACCOUNT&sort=name");
+    assert_eq!(browser.asks(names).await, json!(["account:7", "account:9"]));
+    browser.presses("th.name button").await;
+    browser.reloads().await;
+    browser.until("return document.querySelectorAll('tbody tr').length === 2").await;
+    assert_eq!(browser.asks(names).await, json!(["account:9", "account:7"]));
+    assert_eq!(browser.asks("return document.querySelector('#q').value").await, "ACCOUNT");
+    browser.empties("#q").await;
+    browser.types("#q", "no such lock").await;
+    browser.sees(".empty").await;
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_locks_come_in_pages() {
+    let mut stage = Stage::open(Store::memory()).await;
+    let client = stage.store.client("importer", "batch-1").await;
+    for number in 0..250 {
+        stage.holds(&client, &format!("row:{number:03}"), None).await;
+    }
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/locks").await;
+    let first = "return document.querySelector('tbody .name')?.innerText";
+    let mut pages = Vec::new();
+    for rows in [100, 100, 50] {
+        browser.until(&format!("return document.querySelectorAll('tbody tr').length === {rows}")).await;
+        pages.push(browser.asks(first).await);
+        if rows == 100 {
+            let before = browser.place().await;
+            browser.presses("[data-key=pager-next]").await;
+            eventually(async || browser.place().await != before).await;
+            browser.until(&format!("{first} !== {}", pages.last().unwrap())).await;
+        }
+    }
+    pages.dedup();
+    assert_eq!(pages.len(), 3, "{pages:?}");
+    browser.presses("[data-key=pager-back]").await;
+    browser.until(&format!("{first} === {}", pages[1])).await;
+    browser.closes().await;
+}
