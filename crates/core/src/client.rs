@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    backend::{
-        Backend, BreakOutcome, Broken, Finding, LockPage, LockState, Release, Renew, Renewal, StoreInfo,
+    backend::{Backend, Finding, LockPage, LockState, Release, Renew, Renewal, StoreInfo},
+    engine::{
+        Engine, acquire,
+        history::{self, Past},
+        time::Clock,
     },
-    engine::{Engine, acquire, time::Clock},
     error::{Error, ErrorKind, Operation, Result},
-    id::ClaimId,
     key::Key,
     primitives::{DEFAULT_TTL, Election, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket},
     span::Span,
@@ -71,6 +72,7 @@ impl Client {
     }
 
     /// A lock that one at a time can hold.
+    #[track_caller]
     pub fn lock(&self, name: &str) -> Lock {
         Lock::exclusive(self, name)
     }
@@ -96,6 +98,7 @@ impl Client {
     }
 
     /// An election of one leader among many candidates.
+    #[track_caller]
     pub fn election(&self, name: &str) -> Election {
         Election::new(self, name)
     }
@@ -157,19 +160,15 @@ impl Client {
         Ok(LockPage { locks: locks.into_iter().map(|state| self.without_prefix(state)).collect(), next })
     }
 
-    /// Force-releases exactly this acquisition, in the name of this client's user. Its holder is told at its next
-    /// renewal; its work is not stopped by this, only its lock is.
+    /// The last holds of a name, newest first: at most sixteen, for a day. Their holders wrote them down, after the fact,
+    /// and only what lasted or waited for a quarter of a second or ended badly.
     ///
     /// # Cancel safety
-    /// Dropping the future changes nothing: the request is finished in the background.
-    pub async fn break_hold(&self, name: &str, id: ClaimId, reason: &str) -> Result<BreakOutcome> {
+    /// Nothing is lost by dropping it.
+    pub async fn history(&self, name: &str) -> Result<Vec<Past>> {
         let key = Key::existing(&self.prefix, name)?;
-        let who = self.who();
-        let broken = Broken { by: format!("{}@{}", who.user, who.host).into(), why: reason.into() };
-        let backend = self.engine.backend.clone();
-        let work = async move { backend.break_hold(&key, id, &broken).await };
-        let outcome = self.engine.carry_on(work).await;
-        outcome.map_err(|error| error.during(Operation::Break).about(name))
+        let past = history::read(&*self.engine.backend, &key).await;
+        past.map_err(|error| error.during(Operation::Inspect).about(name))
     }
 
     /// Renews a ticket's lease, so that it runs this long from now; says what was granted.

@@ -7,7 +7,9 @@
 //! between the two. Dependencies point one way, `primitives → engine → backend`, and this crate never names a
 //! server.
 
+mod audit;
 pub mod backend;
+mod call_site;
 mod client;
 mod engine;
 mod error;
@@ -21,8 +23,10 @@ mod sync;
 mod who;
 
 pub use crate::{
+    audit::{AuditEntry, AuditPage},
+    call_site::CallSite,
     client::{Client, ClientBuilder, Stats},
-    engine::{hold::State, time},
+    engine::{history::Past, hold::State, time},
     error::{Error, ErrorKind, Operation, Result, Retry},
     id::{ClaimId, ClientId},
     key::{Key, MAX_NAME},

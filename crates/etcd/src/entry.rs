@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    ClaimId, Error, ErrorKind, Operation, Result, Who,
+    CallSite, ClaimId, Error, ErrorKind, Operation, Result, Who,
     backend::{ClaimSpec, Holder, Holds, Mode, Waiter},
 };
 use serde::{Deserialize, Serialize};
@@ -26,13 +26,15 @@ pub(crate) struct Entry {
     who: Arc<Who>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    location: Option<CallSite>,
 }
 
 impl Entry {
     /// Of one who has just come, or just won.
     pub(crate) fn now(spec: &ClaimSpec) -> Self {
-        let (who, label) = (spec.who.clone(), spec.label.clone());
-        Self { format: FORMAT, mode: spec.mode, count: 1, since: wall_clock(), who, label }
+        let (who, label, location) = (spec.who.clone(), spec.label.clone(), spec.location.clone());
+        Self { format: FORMAT, mode: spec.mode, count: 1, since: wall_clock(), who, label, location }
     }
 
     /// The same with other holds. With no exclusive hold left it is shared.
@@ -77,6 +79,7 @@ impl Entry {
         holder.held_for = self.age();
         holder.remaining = remaining;
         holder.label.clone_from(&self.label);
+        holder.location.clone_from(&self.location);
         holder
     }
 
@@ -85,6 +88,7 @@ impl Entry {
         waiter.fair = fair;
         waiter.waited = self.age();
         waiter.label.clone_from(&self.label);
+        waiter.location.clone_from(&self.location);
         waiter
     }
 

@@ -15,7 +15,7 @@ use crate::{
     answer::{View, list as values, text},
     connect::{Node, Weight},
     error::misfit,
-    names, people, scripts,
+    names, people, scripts, sites,
     store::Shared,
 };
 
@@ -30,7 +30,9 @@ const STEPS: usize = 100;
 
 pub(crate) async fn inspect(store: &Shared, name: &str) -> Result<Option<LockState>> {
     let view = look(store, name).await?;
-    Ok(state(store, name, &view).await)
+    let Some(mut state) = state(store, name, &view).await else { return Ok(None) };
+    sites::fill(&*store.topology, &mut state).await;
+    Ok(Some(state))
 }
 
 async fn look(store: &Shared, name: &str) -> Result<View> {

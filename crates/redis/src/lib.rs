@@ -29,6 +29,7 @@ mod presence;
 mod rate;
 mod redlock;
 mod scripts;
+mod sites;
 mod store;
 mod wire;
 

@@ -48,6 +48,11 @@ pub(crate) fn who(client: ClientId) -> String {
     format!("leasehold_who:{client}")
 }
 
+/// Where in its code a client asked for what it holds and waits for.
+pub(crate) fn sites(client: ClientId) -> String {
+    format!("leasehold_sites:{client}")
+}
+
 /// All cells share a slot, so that their index can be kept with them.
 pub(crate) const CELL: &str = "leasehold_cell:{leasehold_cells}:";
 

@@ -22,7 +22,7 @@ use crate::{
     answer,
     connect::{Topology, Weight},
     error::Fault,
-    names, scripts,
+    names, scripts, sites,
 };
 
 /// How long an introduction lasts at least.
@@ -106,6 +106,7 @@ impl Presence {
     /// Takes note of who holds and who waits, and gives a sign of life for those noted before.
     pub(crate) async fn announce(&self, topology: &dyn Topology, who: &Who, signs: &[Sign]) -> Result<()> {
         self.refresh(topology, who.client, who, KNOWN);
+        sites::tell(topology, who, signs);
         let now = Instant::now();
         let mut ended = Vec::new();
         {

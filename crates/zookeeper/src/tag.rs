@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    ClaimId, Who,
+    CallSite, ClaimId, Who,
     backend::{ClaimSpec, Holder, Holds, Mode, Waiter},
 };
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ pub(crate) struct Tag {
     who: Arc<Who>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    location: Option<CallSite>,
     /// The lease asked for, in milliseconds.
     ttl: u64,
     /// How often its owner holds it.
@@ -36,6 +38,7 @@ impl Tag {
         Self {
             who: spec.who.clone(),
             label: spec.label.clone(),
+            location: spec.location.clone(),
             ttl: spec.ttl.as_millis().try_into().unwrap_or(u64::MAX),
             count: holds.total(),
             shared: spec.mode == Mode::Exclusive && holds.exclusive == 0,
@@ -65,7 +68,15 @@ impl Tag {
         let mut who =
             Who::here().with_program(if printable.is_empty() { "another program" } else { &printable });
         (who.client, who.host, who.user, who.pid) = (id.client(), "unknown".into(), "unknown".into(), 0);
-        Self { who: Arc::new(who), label: None, ttl: 0, count: 1, shared: false, served: false }
+        Self {
+            who: Arc::new(who),
+            label: None,
+            location: None,
+            ttl: 0,
+            count: 1,
+            shared: false,
+            served: false,
+        }
     }
 
     /// As a holder. How long is left, only the holder itself knows; others are told the most it can be.
@@ -73,7 +84,7 @@ impl Tag {
         let mode = if self.shared { Mode::Shared } else { contender.mode };
         let mut holder = Holder::new(contender.id, mode, stat.czxid.cast_unsigned(), self.who);
         holder.count = self.count;
-        holder.label = self.label;
+        (holder.label, holder.location) = (self.label, self.location);
         holder.held_for = since(stat, now);
         holder.remaining = Duration::from_millis(self.ttl);
         holder
@@ -82,7 +93,7 @@ impl Tag {
     pub(crate) fn waiter(self, contender: &Contender, stat: &Stat, now: i64) -> Waiter {
         let mut waiter = Waiter::new(contender.id, contender.mode, self.who);
         waiter.fair = contender.stand == Stand::Fair;
-        waiter.label = self.label;
+        (waiter.label, waiter.location) = (self.label, self.location);
         waiter.waited = since(stat, now);
         waiter
     }

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{Broken, Busy};
-use crate::{id::ClaimId, key::Key, who::Who};
+use crate::{call_site::CallSite, id::ClaimId, key::Key, who::Who};
 
 /// Everything a store needs to know of one acquisition, checked and complete.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct ClaimSpec {
     pub who: Arc<Who>,
     /// What for, for people.
     pub label: Option<Arc<str>>,
+    /// Where in its code it was asked for, for people.
+    pub location: Option<CallSite>,
     /// How many fences the grant reserves, at least one; it says the first of them. More than one only for
     /// exclusive claims, and only if [`Capabilities::cohort`](super::Capabilities::cohort) allows it.
     pub fences: u64,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::Mode;
-use crate::{id::ClaimId, key::Key};
+use crate::{call_site::CallSite, id::ClaimId, key::Key};
 
 /// One acquisition that holds or waits.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Standing {
     pub fence: Option<u64>,
     /// What for.
     pub label: Option<Arc<str>>,
+    /// Where in its code it was asked for.
+    pub location: Option<CallSite>,
 }
 
 /// News of an acquisition.

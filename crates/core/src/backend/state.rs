@@ -6,7 +6,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::Mode;
-use crate::{id::ClaimId, who::Who};
+use crate::{call_site::CallSite, id::ClaimId, who::Who};
 
 /// Everything known of one name.
 #[derive(Clone, Debug)]
@@ -79,13 +79,15 @@ pub struct Holder {
     pub who: Arc<Who>,
     /// What for.
     pub label: Option<Arc<str>>,
+    /// Where in its code it was asked for, as `file:line`.
+    pub location: Option<CallSite>,
 }
 
 impl Holder {
     /// A holder with nothing known but identity; fill in what the store told.
     pub fn new(id: ClaimId, mode: Mode, fence: u64, who: Arc<Who>) -> Self {
         let (held_for, remaining) = (Duration::ZERO, Duration::ZERO);
-        Self { id, mode, fence, count: 1, held_for, remaining, who, label: None }
+        Self { id, mode, fence, count: 1, held_for, remaining, who, label: None, location: None }
     }
 }
 
@@ -116,12 +118,14 @@ pub struct Waiter {
     pub who: Arc<Who>,
     /// What for.
     pub label: Option<Arc<str>>,
+    /// Where in its code it was asked for, as `file:line`.
+    pub location: Option<CallSite>,
 }
 
 impl Waiter {
     /// A waiter with nothing known but identity; fill in what the store told.
     pub fn new(id: ClaimId, mode: Mode, who: Arc<Who>) -> Self {
-        Self { id, mode, fair: false, waited: Duration::ZERO, who, label: None }
+        Self { id, mode, fair: false, waited: Duration::ZERO, who, label: None, location: None }
     }
 }
 

@@ -107,6 +107,8 @@ struct Contender {
     spec: Arc<ClaimSpec>,
     keeping: Keeping,
     patience: Patience,
+    /// When it began to wait, if it had to.
+    since: Option<Instant>,
     /// Gone once it is won or withdrawn.
     claim: Option<Box<dyn Claim>>,
 }
@@ -121,7 +123,7 @@ impl Contender {
     fn new(engine: Arc<Engine>, order: Order) -> Self {
         let Order { spec, keeping, patience } = order;
         let claim = Some(engine.backend.claim(spec.clone()));
-        Self { engine, spec, keeping, patience, claim }
+        Self { engine, spec, keeping, patience, since: None, claim }
     }
 
     async fn try_first(self, engine: &Engine) -> Result<First> {
@@ -208,7 +210,8 @@ impl Contender {
         mut answer: oneshot::Sender<Result<Acquired>>,
     ) {
         let engine = self.engine.clone();
-        engine.keeper.stands(&self.spec, None, engine.clock.now());
+        let since = *self.since.insert(engine.clock.now());
+        engine.keeper.stands(&self.spec, None, since);
         let contended = {
             let mut hung_up = std::pin::pin!(answer.closed());
             self.stand_in_line(busy, &mut hung_up).await
@@ -276,7 +279,9 @@ impl Contender {
     /// Turns the claim into a hold, and keeps it. A client that was shut down meanwhile holds nothing any more.
     fn hold(&mut self, grant: Grant, sent: Instant) -> Result<Won> {
         let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
-        let hold = Hold::new(self.engine.clone(), self.spec.clone(), self.keeping, claim, grant, sent);
+        let waited = self.since.map_or(Duration::ZERO, |since| since.until(sent));
+        let (engine, spec) = (self.engine.clone(), self.spec.clone());
+        let hold = Hold::new(engine, spec, self.keeping, claim, grant, sent, waited);
         if is_kept(&self.spec) && !self.engine.keeper.keep(&hold, sent) {
             hold.lose(Loss::Shutdown);
             drop(Won::new(hold, grant.fence));

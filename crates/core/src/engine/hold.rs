@@ -47,6 +47,11 @@ pub(crate) struct Hold {
     /// The first of those it was granted; a guard that was handed the lock has a later one.
     pub(crate) fence: u64,
     pub(super) renews: bool,
+    /// How long it had to wait, and when the request that won was sent.
+    pub(super) waited: Duration,
+    pub(super) begun: Instant,
+    /// The keeper has looked at it: it is no lock that comes and goes.
+    aged: AtomicBool,
     /// No renewal may reach beyond this.
     limit: Option<Instant>,
     /// Until when we may believe, in nanoseconds of the boot clock. Only grows.
@@ -86,12 +91,16 @@ impl Hold {
         claim: Box<dyn Claim>,
         grant: Grant,
         sent: Instant,
+        waited: Duration,
     ) -> Arc<Self> {
         let limit = keeping.max_hold.map(|max_hold| sent.after(max_hold));
         let hold = Self {
             engine,
             fence: grant.fence,
             renews: keeping.renews,
+            waited,
+            begun: sent,
+            aged: AtomicBool::new(false),
             limit,
             deadline: AtomicU64::new(0),
             lease: AtomicU64::new(0),
@@ -107,6 +116,15 @@ impl Hold {
         };
         hold.believe(sent, grant.granted);
         Arc::new(hold)
+    }
+
+    /// The keeper has looked at it.
+    pub(super) fn age(&self) {
+        self.aged.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_aged(&self) -> bool {
+        self.aged.load(Ordering::Relaxed)
     }
 
     /// Somebody is given a proof of it.
@@ -131,6 +149,11 @@ impl Hold {
     /// How the lock was lost, if it was by now.
     pub(crate) fn loss(&self) -> Option<Loss> {
         self.loss_at(self.engine.clock.now())
+    }
+
+    /// How the lock was lost, if that was noticed. The clock is not asked.
+    pub(super) fn known_loss(&self) -> Option<&Loss> {
+        self.loss.get()
     }
 
     /// Completes when the lock is lost. Every poll compares the clock.

@@ -16,12 +16,13 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
 use super::{
+    history::{self, History},
     hold::Hold,
     presence::Presence,
     time::{Clock, Instant, TICK},
 };
 use crate::{
-    backend::{Backend, ClaimSpec, Loss, Sign},
+    backend::{Backend, Capabilities, ClaimSpec, Loss, Sign},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     sync::{Mutex, MutexGuard, atomic::Ordering},
@@ -44,6 +45,8 @@ pub(crate) struct Keeper {
     bell: Notify,
     /// Where the store wants to be told who holds and who waits.
     presence: Option<Presence>,
+    /// Where the store can keep what is over.
+    history: Option<History>,
 }
 
 #[derive(Debug, Default)]
@@ -57,9 +60,10 @@ struct Schedule {
 }
 
 impl Keeper {
-    pub(super) fn new(announces: bool) -> Self {
-        let presence = announces.then(Presence::default);
-        Self { schedule: Mutex::default(), bell: Notify::new(), presence }
+    pub(super) fn new(store: &Capabilities) -> Self {
+        let presence = store.announce.then(Presence::default);
+        let history = store.cells.then(History::default);
+        Self { schedule: Mutex::default(), bell: Notify::new(), presence, history }
     }
 
     /// Begins to keep a hold won by a request sent at `sent`. Says `false` if it keeps nothing any more.
@@ -89,6 +93,25 @@ impl Keeper {
     pub(super) fn stands(&self, spec: &ClaimSpec, fence: Option<u64>, now: Instant) {
         let Some(presence) = &self.presence else { return };
         presence.began(spec, fence, now);
+        self.rouse();
+    }
+
+    /// It is over, and so it ended: others may read of it.
+    pub(super) fn ended(&self, hold: &Hold, loss: Option<&Loss>, clock: &Clock) {
+        if self.history.as_ref().is_some_and(|history| history.note(hold, loss, clock)) {
+            self.rouse();
+        }
+    }
+
+    /// Writes down what is over.
+    pub(super) async fn write_history(&self, backend: &dyn Backend) {
+        if let Some(history) = &self.history {
+            history::write(backend, history.take()).await;
+        }
+    }
+
+    /// Ends a sleep that has no end of its own.
+    fn rouse(&self) {
         if self.schedule().looks == u64::MAX {
             self.bell.notify_one();
         }
@@ -169,7 +192,9 @@ impl Keeper {
         // What came between the look and this must be slept no longer than it can bear.
         schedule.order_fresh();
         let next = schedule.entries.keys().next().map(|(due, _)| Instant::from_nanos(*due));
-        let nothing = next.is_none() && self.presence.as_ref().is_none_or(Presence::is_empty);
+        let nothing = next.is_none()
+            && self.presence.as_ref().is_none_or(Presence::is_empty)
+            && self.history.as_ref().is_none_or(History::is_empty);
         // One more tick after the last entry went: locks that come and go need not wake the task each time.
         let idle = std::mem::replace(was_idle, nothing) && nothing;
         let sleep = if idle { Duration::MAX } else { next.map_or(TICK, |due| now.until(due)).min(TICK) };
@@ -196,6 +221,7 @@ impl Schedule {
     fn order_fresh(&mut self) {
         for hold in self.fresh.drain(..) {
             hold.place.store(NOWHERE, Ordering::Relaxed);
+            hold.age();
             self.entries.insert(entry(&hold), hold);
         }
     }
@@ -216,6 +242,10 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
         if let Some(signs) = keeper.presence.as_ref().and_then(|presence| presence.due(clock.now())) {
             let (backend, who) = (backend.clone(), who.clone());
             rounds.push(Box::pin(async move { announce(&*backend, &who, &signs).await }));
+        }
+        if let Some(names) = keeper.history.as_ref().map(History::take).filter(|names| !names.is_empty()) {
+            let backend = backend.clone();
+            rounds.push(Box::pin(async move { history::write(&*backend, names).await }));
         }
         let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
         tokio::select! {

@@ -100,9 +100,13 @@ fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Res
         hold.engine.gate.passes_no_more(hold);
     }
     match answer {
-        Ok(Release::Released) => hold.check(Operation::Release),
+        Ok(Release::Released) => {
+            over(hold);
+            hold.check(Operation::Release)
+        }
         Ok(Release::Gone(broken)) => {
             hold.lose(broken.into());
+            over(hold);
             hold.check(Operation::Release)
         }
         Err(error) => {
@@ -111,6 +115,12 @@ fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Res
             Err(still_trying(&error).because(error))
         }
     }
+}
+
+/// Writes down, later, how it ended.
+fn over(hold: &Hold) {
+    let engine = &hold.engine;
+    engine.keeper.ended(hold, hold.known_loss(), &engine.clock);
 }
 
 /// Releases a claim, retrying while that can still matter.

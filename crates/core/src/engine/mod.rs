@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
-//! how a lock is given back, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
+//! how a lock is given back, [`history`] is what is written down of it, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
 //! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`proclaimed`] is what a leader says of itself, [`time`] is all time.
 //!
 //! Nothing here is left to chance: every `select!` has an order and whoever is rung is rung in line, so that on a test's
@@ -12,6 +12,7 @@ pub(crate) mod acquire;
 mod cohort;
 mod contend;
 mod gate;
+pub(crate) mod history;
 pub(crate) mod hold;
 mod janitor;
 #[cfg(shuttle)]
@@ -64,7 +65,7 @@ impl Engine {
     /// Starts the keeper and the janitor on the current runtime.
     pub(crate) fn start(backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) -> Arc<Self> {
         let runtime = Handle::current();
-        let keeper = Arc::new(Keeper::new(backend.info().capabilities.announce));
+        let keeper = Arc::new(Keeper::new(&backend.info().capabilities));
         runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone(), who.clone()));
         let janitor = Janitor::start(&runtime);
         let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
@@ -129,6 +130,9 @@ impl Engine {
         };
         let emptied = end.bear(&self.clock, emptied).await;
         let left = self.janitor.len() + self.waiting.len() + self.trying.len();
+        let (keeper, backend) = (self.keeper.clone(), self.backend.clone());
+        let written = async move { keeper.write_history(&*backend).await };
+        let _ = end.bear(&self.clock, self.carry_on(written)).await;
         let backend = self.backend.clone();
         let closed = end.bear(&self.clock, self.carry_on(async move { backend.close().await })).await;
         match (emptied, closed) {

@@ -38,7 +38,8 @@ impl Presence {
     /// Somebody holds or waits from now on; the same acquisition may wait first and hold then.
     pub(super) fn began(&self, spec: &ClaimSpec, fence: Option<u64>, now: Instant) {
         let (key, id, mode, label) = (spec.key.clone(), spec.id, spec.mode, spec.label.clone());
-        let standing = Standing { key, id, mode, fence, label };
+        let location = spec.location.clone();
+        let standing = Standing { key, id, mode, fence, label, location };
         self.signs().young.insert(id, (now, standing));
     }
 

@@ -35,9 +35,14 @@ pub(crate) struct Said {
     pub(crate) value: Vec<u8>,
 }
 
+impl Proclaimed<'_> {
+    /// What the names of these cells begin with.
+    pub(crate) const CELLS: &'static str = "election:";
+}
+
 impl<'a> Proclaimed<'a> {
     pub(crate) fn of(engine: &'a Engine, key: &Key) -> Self {
-        Self { engine, cell: format!("election:{}", key.full()) }
+        Self { engine, cell: [Self::CELLS, key.full()].concat() }
     }
 
     /// What was proclaimed last, by whomever.

@@ -124,6 +124,13 @@ impl Clock {
     }
 }
 
+/// The wall clock, in milliseconds since 1970: for what people read, and for nothing else.
+#[expect(clippy::disallowed_methods, reason = "people read it; nothing is decided by it")]
+pub(crate) fn wall_clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    since.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
 /// A test's time: tokio's, and what was slept through.
 #[cfg(not(shuttle))]
 #[derive(Debug)]

@@ -46,6 +46,7 @@ pub struct Election {
 }
 
 impl Election {
+    #[track_caller]
     pub(crate) fn new(client: &Client, name: &str) -> Self {
         let lock = Lock::exclusive(client, name);
         let lock = if client.info().capabilities.fair { lock.fair() } else { lock };
@@ -175,6 +176,25 @@ impl Election {
         let message =
             format!("{} keeps no values, so nobody can proclaim one; elect on another store", info.scheme);
         Err(Error::new(ErrorKind::Unsupported, Operation::Cell, message).about(self.name()))
+    }
+}
+
+impl Client {
+    /// Names of elections whose leader proclaimed something, a page at a time; `cursor` comes from the page before. Some
+    /// may have nobody who leads. A page may be short and still have a next one.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn elections(
+        &self,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<String>, Option<String>)> {
+        let page = self.backend().list_cells(Proclaimed::CELLS, cursor, limit.clamp(1, 1000)).await;
+        let page = page.map_err(|error| error.during(Operation::Inspect))?;
+        let name =
+            |cell: &str| cell.strip_prefix(Proclaimed::CELLS)?.strip_prefix(self.prefix()).map(str::to_owned);
+        Ok((page.cells.iter().filter_map(|cell| name(&cell.name)).collect(), page.next))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use super::{Guard, Options, Owner, Ticket};
+use super::{Guard, Options, Owner};
 use crate::{
     backend::{Busy, ClaimSpec, Life, Mode, Shape},
+    call_site::CallSite,
     client::Client,
     engine::acquire::{Acquired, Order, Patience, acquire},
     error::{Error, ErrorKind, Operation, Result},
@@ -43,6 +44,7 @@ pub struct Lock {
     shape: Shape,
     options: Options,
     owner: Option<Owner>,
+    location: CallSite,
 }
 
 /// A mode, or the numbers that do not make one.
@@ -63,12 +65,22 @@ pub enum Outcome {
 }
 
 impl Lock {
+    #[track_caller]
     pub(super) fn new(client: &Client, name: &str, mode: Asked) -> Self {
         let options = Options::with_ttl(client.ttl());
         let key = Key::new(client.prefix(), name).map_err(|_| name.into());
-        Self { client: client.clone(), key, mode, shape: Shape::default(), options, owner: None }
+        Self {
+            client: client.clone(),
+            key,
+            mode,
+            shape: Shape::default(),
+            options,
+            owner: None,
+            location: CallSite::caller(),
+        }
     }
 
+    #[track_caller]
     pub(crate) fn exclusive(client: &Client, name: &str) -> Self {
         Self::new(client, name, Asked::Mode(Mode::Exclusive))
     }
@@ -166,6 +178,12 @@ impl Lock {
         self
     }
 
+    /// Where in the code it is asked for: the line that made this lock, unless said. Operators see it.
+    pub fn asked_at(mut self, location: CallSite) -> Self {
+        self.location = location;
+        self
+    }
+
     /// Asks on behalf of an owner, who may enter a lock it holds once more. See [`Owner`].
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.owner = Some(owner.clone());
@@ -254,26 +272,6 @@ impl Lock {
         done
     }
 
-    /// Acquires the lock for longer than this process may live: the ticket renews and releases it from anywhere.
-    /// Nothing renews it but [`Client::renew_ticket`].
-    ///
-    /// # Errors
-    /// As for [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    /// As for [`acquire`](Self::acquire): without a ticket in hand nothing stays behind.
-    pub async fn ticket(&self) -> Result<Ticket> {
-        let order = self.order(Life::Detached, Patience::Forever)?;
-        let (mode, ttl) = (order.spec.mode, order.spec.ttl);
-        match acquire(self.client.engine(), order).await.map_err(|error| self.failed(error))? {
-            Acquired::Held(won) => {
-                let (hold, fence) = won.take();
-                Ok(Ticket::new(hold.spec.key.name(), hold.spec.id, mode, fence, ttl))
-            }
-            Acquired::Busy(busy) => Err(Error::from_busy(Operation::Acquire, busy).about(self.name())),
-        }
-    }
-
     pub(super) async fn ask(&self, otherwise: Patience) -> Result<Outcome> {
         let order = self.order(Life::Session, otherwise)?;
         if let Some(owner) = &self.owner {
@@ -308,7 +306,9 @@ impl Lock {
         // A cohort stands in the store's line as one: only so is it sure that others get their turn.
         let fair = self.options.fair || (fences > 1 && engine.backend.info().capabilities.fair);
         let (id, who, shape) = (engine.ids.next(), engine.who.clone(), self.shape);
-        let spec = Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label, fences });
+        let location = Some(self.location.clone());
+        let spec = ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label, location, fences };
+        let spec = Arc::new(spec);
         Ok(Order { spec, keeping, patience })
     }
 

@@ -35,11 +35,13 @@ impl RwLock {
     }
 
     /// The lock as a reader holds it.
+    #[track_caller]
     pub fn read(&self) -> Lock {
         Lock::new(&self.client, &self.name, Asked::Mode(Mode::Shared)).shaped(Shape::ReadWrite)
     }
 
     /// The lock as a writer holds it.
+    #[track_caller]
     pub fn write(&self) -> Lock {
         Lock::exclusive(&self.client, &self.name).shaped(Shape::ReadWrite)
     }

@@ -47,6 +47,7 @@ impl Semaphore {
     }
 
     /// So many permits at once, all or none, with all the options of a lock.
+    #[track_caller]
     pub fn permits(&self, take: u32) -> Lock {
         Lock::new(&self.client, &self.name, Asked::Permits { take, of: self.of }).shaped(self.shape)
     }

@@ -2,8 +2,10 @@
 
 use std::{fmt, fmt::Write as _, num::NonZeroU32, str::FromStr, time::Duration};
 
+use super::Lock;
 use crate::{
-    backend::Mode,
+    backend::{Life, Mode},
+    engine::acquire::{Acquired, Patience, acquire},
     error::{Error, Operation, Result},
     id::ClaimId,
 };
@@ -48,6 +50,40 @@ impl Ticket {
 
     pub(crate) fn mode(&self) -> Mode {
         self.mode
+    }
+}
+
+impl Lock {
+    /// Acquires the lock for longer than this process may live: the ticket renews and releases it from anywhere.
+    /// Nothing renews it but [`Client::renew_ticket`](crate::Client::renew_ticket).
+    ///
+    /// # Errors
+    /// As for [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    /// As for [`acquire`](Self::acquire): without a ticket in hand nothing stays behind.
+    pub async fn ticket(&self) -> Result<Ticket> {
+        self.leased_ticket().await.map(|(ticket, _)| ticket)
+    }
+
+    /// The same, with how long the lock may be believed held from now unless renewed.
+    ///
+    /// # Errors
+    /// As for [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    /// As for [`acquire`](Self::acquire): without a ticket in hand nothing stays behind.
+    pub async fn leased_ticket(&self) -> Result<(Ticket, Duration)> {
+        let order = self.order(Life::Detached, Patience::Forever)?;
+        let (mode, ttl) = (order.spec.mode, order.spec.ttl);
+        match acquire(self.client().engine(), order).await.map_err(|error| self.failed(error))? {
+            Acquired::Held(won) => {
+                let (hold, fence) = won.take();
+                let ticket = Ticket::new(hold.spec.key.name(), hold.spec.id, mode, fence, ttl);
+                Ok((ticket, hold.remaining()))
+            }
+            Acquired::Busy(busy) => Err(Error::from_busy(Operation::Acquire, busy).about(self.name())),
+        }
     }
 }
 

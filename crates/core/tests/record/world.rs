@@ -91,6 +91,7 @@ pub(crate) fn claim(serial: u64, mode: Mode) -> ClaimSpec {
         life: Life::Session,
         who,
         label: None,
+        location: None,
         fences: 1,
     }
 }

@@ -41,7 +41,19 @@ pub(crate) fn spec(name: &str) -> Arc<ClaimSpec> {
     let id = format!("{}:7", who.client).parse().unwrap();
     let (key, mode, shape) = (Key::new("", name).unwrap(), Mode::Exclusive, Shape::Lock);
     let (ttl, fair, life, label) = (Duration::from_secs(30), false, Life::Session, None);
-    Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who: Arc::new(who), label, fences: 1 })
+    Arc::new(ClaimSpec {
+        id,
+        key,
+        mode,
+        shape,
+        ttl,
+        fair,
+        life,
+        who: Arc::new(who),
+        label,
+        location: None,
+        fences: 1,
+    })
 }
 
 /// Bare requests by the server's gateway.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::held::{Acquired, Holding};
-use crate::{Client, Error, ErrorKind, Lock, Operation, Owner, Result, Span, blocking};
+use crate::{CallSite, Client, Error, ErrorKind, Lock, Operation, Owner, Result, Span, blocking};
 
 /// One or more locks that a function wants, all of one kind.
 #[derive(Debug)]
@@ -12,6 +12,7 @@ pub struct Wanted {
     client: Result<Client>,
     names: Vec<String>,
     label: &'static str,
+    location: CallSite,
     kind: Kind,
     wait: Option<Span>,
     ttl: Option<Span>,
@@ -30,9 +31,11 @@ enum Kind {
 
 impl Wanted {
     /// Exclusive locks on these names; whoever finds them busy is shown the label.
+    #[track_caller]
     pub fn new(client: Result<Client>, names: impl Into<Vec<String>>, label: &'static str) -> Self {
         let (names, kind) = (names.into(), Kind::Exclusive);
-        Self { client, names, label, kind, wait: None, ttl: None, max_hold: None, reentrant: false }
+        let location = CallSite::caller();
+        Self { client, names, label, location, kind, wait: None, ttl: None, max_hold: None, reentrant: false }
     }
 
     /// As a reader holds them.
@@ -118,7 +121,7 @@ impl Wanted {
             Kind::Write => client.rwlock(name).write(),
             Kind::Permits { take, of } => client.semaphore(name, of).permits(take),
         };
-        lock = lock.label(self.label);
+        lock = lock.label(self.label).asked_at(self.location.clone());
         if let Some(ttl) = &self.ttl {
             lock = lock.ttl(ttl.clone());
         }

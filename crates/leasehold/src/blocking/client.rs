@@ -6,8 +6,8 @@ use tokio::runtime::RuntimeFlavor;
 
 use super::{Election, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime};
 use crate::{
-    ClaimId, Error, ErrorKind, Operation, Result, Settings, Span, Stats, Ticket, Who,
-    backend::{Backend, BreakOutcome, Finding, LockPage, LockState, StoreInfo},
+    AuditPage, ClaimId, Error, ErrorKind, Operation, Past, Result, Settings, Span, Stats, Ticket, Who,
+    backend::{Backend, BreakOutcome, Broken, Finding, LockPage, LockState, StoreInfo},
 };
 
 /// Opens the store at this URL, as [`leasehold::connect`](crate::connect) does.
@@ -51,6 +51,10 @@ front! {
         inspect(name: &str) -> Result<Option<LockState>>;
         list(prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage>;
         break_hold(name: &str, id: ClaimId, reason: &str) -> Result<BreakOutcome>;
+        break_hold_as(name: &str, id: ClaimId, broken: Broken) -> Result<BreakOutcome>;
+        audit(cursor: Option<&str>, limit: usize) -> Result<AuditPage>;
+        history(name: &str) -> Result<Vec<Past>>;
+        elections(cursor: Option<&str>, limit: usize) -> Result<(Vec<String>, Option<String>)>;
         renew_ticket(ticket: &Ticket, ttl: impl Into<Span>) -> Result<Duration>;
         release_ticket(ticket: &Ticket) -> Result<()>;
         diagnose() -> Result<Vec<Finding>>;

@@ -24,6 +24,7 @@ macro_rules! front {
             )*)?
             $($(
                 #[doc = concat!("As [`", stringify!($look), "`](crate::", stringify!($twin), "::", stringify!($look), ").")]
+                #[track_caller]
                 pub fn $look(&self, $($l_arg: $l_type),*) -> $seen {
                     let got = self.0.$look($($l_arg),*);
                     front!(@turn got $($l_got $l_turn)?)

@@ -1,7 +1,9 @@
 //! The ways to hold one name, for synchronous code.
 
+use std::time::Duration;
+
 use super::{Guard, wait};
-use crate::{Error, Owner, Result, Span, Ticket, backend::Busy};
+use crate::{CallSite, Error, Owner, Result, Span, Ticket, backend::Busy};
 
 front! {
     /// A lock on one name, for synchronous code; see [`leasehold::Lock`](crate::Lock).
@@ -18,6 +20,7 @@ front! {
         fenced();
         plain();
         label(label: &str);
+        asked_at(location: CallSite);
         owner(owner: &Owner);
     }
     looks {
@@ -28,6 +31,7 @@ front! {
         try_acquire() -> Result<Option<Guard>> [held: Ok(held?.map(Guard))];
         attempt() -> Result<Outcome> [came: came.map(Outcome::from)];
         ticket() -> Result<Ticket>;
+        leased_ticket() -> Result<(Ticket, Duration)>;
     }
 }
 

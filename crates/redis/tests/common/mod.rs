@@ -109,7 +109,19 @@ pub(crate) fn spec(name: &str, mode: Mode, shape: Shape) -> Arc<ClaimSpec> {
     let id: ClaimId = format!("{}:7", who.client).parse().unwrap();
     let key = Key::new("", name).unwrap();
     let (ttl, fair, life, label) = (Duration::from_secs(30), false, Life::Session, None);
-    Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who: Arc::new(who), label, fences: 1 })
+    Arc::new(ClaimSpec {
+        id,
+        key,
+        mode,
+        shape,
+        ttl,
+        fair,
+        life,
+        who: Arc::new(who),
+        label,
+        location: None,
+        fences: 1,
+    })
 }
 
 /// An id as Redisson has it.

@@ -58,5 +58,5 @@ pub(crate) fn spec(client: &str, ttl: Duration) -> Arc<ClaimSpec> {
     let id: ClaimId = format!("{client:0<8}-0000-0000-0000-000000000000:1").parse().unwrap();
     let (key, mode, shape) = (Key::new("", "name").unwrap(), How::Exclusive, Shape::Lock);
     let (fair, life, who) = (true, Life::Session, Arc::new(Who::here()));
-    Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label: None, fences: 1 })
+    Arc::new(ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label: None, location: None, fences: 1 })
 }

@@ -29,6 +29,7 @@ pub(super) fn spec(name: &str, ttl: Duration) -> Arc<ClaimSpec> {
         life: Life::Session,
         who: Arc::new(Who::here()),
         label: None,
+        location: None,
         fences: 1,
     })
 }

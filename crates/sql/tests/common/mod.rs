@@ -82,6 +82,7 @@ pub(crate) fn spec(name: &str, ttl: Duration) -> ClaimSpec {
         life: Life::Session,
         who: Arc::new(Who::here()),
         label: None,
+        location: None,
         fences: 1,
     }
 }

@@ -167,7 +167,19 @@ pub(super) fn spec(name: &str, mode: Mode, ttl: Duration) -> Arc<ClaimSpec> {
     let id = format!("{}:{serial}", who.client).parse().unwrap();
     let key = Key::new("", name).unwrap();
     let (fair, life, who, label) = (false, Life::Session, Arc::new(who), None);
-    Arc::new(ClaimSpec { id, key, mode, shape: Shape::Lock, ttl, fair, life, who, label, fences: 1 })
+    Arc::new(ClaimSpec {
+        id,
+        key,
+        mode,
+        shape: Shape::Lock,
+        ttl,
+        fair,
+        life,
+        who,
+        label,
+        location: None,
+        fences: 1,
+    })
 }
 
 /// So many permits of so many.

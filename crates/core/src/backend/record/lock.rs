@@ -124,7 +124,7 @@ impl Record {
     fn make_anew(&mut self, renew: &Renew, now: Moment) {
         if self.holders.is_empty() {
             let (id, mode, count, since, expires) = (renew.id, renew.mode, 1, now, now.after(renew.ttl));
-            let person = Person { who: Arc::new(Who::here()), label: None, session: None };
+            let person = Person { who: Arc::new(Who::here()), label: None, location: None, session: None };
             self.holders.push(Held { id, mode, fence: self.fence, count, since, expires, person });
         }
     }
@@ -266,6 +266,7 @@ fn is_released(held: ClaimId, id: ClaimId) -> bool {
 impl Person {
     fn of(spec: &ClaimSpec, around: &Surroundings<'_>) -> Self {
         let session = around.session.filter(|_| spec.life == Life::Session);
-        Self { who: spec.who.clone(), label: spec.label.clone(), session }
+        let (label, location) = (spec.label.clone(), spec.location.clone());
+        Self { who: spec.who.clone(), label, location, session }
     }
 }

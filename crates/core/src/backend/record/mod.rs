@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use self::step::{Answer, Applied, Step, Wake};
 use super::{Broken, Kind, Mode};
 use crate::{
+    call_site::CallSite,
     error::{Error, ErrorKind, Operation, Result},
     id::{ClaimId, ClientId},
     who::Who,
@@ -120,6 +121,8 @@ struct Person {
     who: Arc<Who>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    location: Option<CallSite>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<ClientId>,
 }

@@ -26,6 +26,7 @@ impl Held {
         holder.held_for = now.since(self.since);
         holder.remaining = self.expires.since(now);
         holder.label.clone_from(&self.person.label);
+        holder.location.clone_from(&self.person.location);
         holder
     }
 }
@@ -36,6 +37,7 @@ impl Waiting {
         waiter.fair = self.fair;
         waiter.waited = now.since(self.since);
         waiter.label.clone_from(&self.person.label);
+        waiter.location.clone_from(&self.person.location);
         waiter
     }
 }

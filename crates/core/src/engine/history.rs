@@ -1,0 +1,190 @@
+//! The last holds of a name: who had it, for how long, after which wait, and how it ended.
+//!
+//! A holder writes it down itself, after the fact: the keeper does, a little later, in batches, and only what lasted or
+//! waited for [`YOUNG`](super::presence::YOUNG) or ended badly. A lock that comes and goes costs nothing, and nothing here is on anybody's way to a lock.
+//! What cannot be written is forgotten, and a holder that was killed writes nothing: this is for people, not for proof.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    hold::Hold,
+    presence::YOUNG,
+    time::{Clock, Instant, wall_clock},
+};
+use crate::{
+    backend::{Backend, CellWrite, Expect, Loss, Mode},
+    call_site::CallSite,
+    error::Result,
+    id::ClaimId,
+    key::Key,
+    sync::{Mutex, MutexGuard},
+    who::Who,
+};
+
+/// What the names of the cells begin with.
+const CELLS: &str = "history:";
+
+/// So many holds of a name are remembered, for so long after the last.
+const REMEMBERED: usize = 16;
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// So many wait to be written; more are forgotten, the oldest first.
+const PENDING: usize = 256;
+
+/// How often a write is tried against others who write about the same name.
+const TRIES: u32 = 4;
+
+/// One hold that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Past {
+    /// The acquisition.
+    pub id: ClaimId,
+    /// How it was held.
+    pub mode: Mode,
+    /// Its fence.
+    pub fence: u64,
+    /// Who held it.
+    pub who: Arc<Who>,
+    /// What for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Arc<str>>,
+    /// Where in its code it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<CallSite>,
+    /// How long it waited, in milliseconds.
+    pub waited: u64,
+    /// How long it was held, in milliseconds, as its holder may have believed.
+    pub held: u64,
+    /// When it ended, by its holder's wall clock, in milliseconds since 1970.
+    pub ended: u64,
+    /// How it ended: `released`, `expired`, `broken`, `gone`, `max_hold` or `shutdown`.
+    pub how: Arc<str>,
+    /// Who broke it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<str>>,
+    /// Why it was broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<str>>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(super) struct History(Mutex<Vec<(Key, Past)>>);
+
+impl History {
+    /// Takes note of a hold that is over, if it is worth that. Says whether it was.
+    pub(super) fn note(&self, hold: &Hold, loss: Option<&Loss>, clock: &Clock) -> bool {
+        let badly = !matches!(loss, None | Some(Loss::Shutdown));
+        // Most locks come and go before the keeper looks: those need not even be asked the time.
+        if !badly && hold.waited < YOUNG && !hold.has_aged() {
+            return false;
+        }
+        let now = clock.now();
+        if !badly && hold.waited < YOUNG && hold.begun.until(now) < YOUNG {
+            return false;
+        }
+        let past = Past::of(hold, loss, now);
+        let mut pending = self.pending();
+        if pending.len() >= PENDING {
+            pending.remove(0);
+        }
+        pending.push((hold.spec.key.clone(), past));
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending().is_empty()
+    }
+
+    /// What is to be written now, by name.
+    pub(super) fn take(&self) -> BTreeMap<Key, Vec<Past>> {
+        let mut names: BTreeMap<Key, Vec<Past>> = BTreeMap::new();
+        for (key, past) in std::mem::take(&mut *self.pending()) {
+            names.entry(key).or_default().push(past);
+        }
+        names
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Vec<(Key, Past)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Past {
+    fn of(hold: &Hold, loss: Option<&Loss>, now: Instant) -> Self {
+        let (how, broken) = match loss {
+            None => ("released", None),
+            Some(Loss::Expired) => ("expired", None),
+            Some(Loss::MaxHold) => ("max_hold", None),
+            Some(Loss::Broken(broken)) => ("broken", Some(broken)),
+            Some(Loss::Shutdown) => ("shutdown", None),
+            Some(Loss::Gone) => ("gone", None),
+        };
+        let spec = &hold.spec;
+        Self {
+            id: spec.id,
+            mode: spec.mode,
+            fence: hold.fence,
+            who: spec.who.clone(),
+            label: spec.label.clone(),
+            location: spec.location.clone(),
+            waited: millis(hold.waited),
+            // Whoever lets go late held it no longer than its lease.
+            held: millis(hold.begun.until(now.min(hold.deadline()))),
+            ended: wall_clock(),
+            how: how.into(),
+            by: broken.map(|broken| broken.by.clone()),
+            why: broken.map(|broken| broken.why.clone()),
+        }
+    }
+}
+
+/// Writes what is pending, one name after the other: there is no hurry.
+pub(super) async fn write(backend: &dyn Backend, names: BTreeMap<Key, Vec<Past>>) {
+    for (key, fresh) in names {
+        if let Err(error) = add(backend, &key, fresh).await {
+            tracing::debug!(name = key.name(), %error, "a hold is missing from the history");
+        }
+    }
+}
+
+/// The last holds of a name, newest first.
+pub(crate) async fn read(backend: &dyn Backend, key: &Key) -> Result<Vec<Past>> {
+    let cell = backend.read_cell(&cell(key)).await?;
+    // What a newer version wrote is as good as nothing to us.
+    Ok(cell.and_then(|cell| serde_json::from_slice(&cell.value).ok()).unwrap_or_default())
+}
+
+async fn add(backend: &dyn Backend, key: &Key, mut fresh: Vec<Past>) -> Result<()> {
+    fresh.reverse();
+    let name = cell(key);
+    for _ in 0..TRIES {
+        let found = backend.read_cell(&name).await?;
+        let expect = found.as_ref().map_or(Expect::Absent, |cell| Expect::Version(cell.version));
+        let known: Vec<Past> =
+            found.and_then(|cell| serde_json::from_slice(&cell.value).ok()).unwrap_or_default();
+        // A write that was answered with an error may have been done.
+        let known = known.into_iter().filter(|past| fresh.iter().all(|new| new.id != past.id));
+        let all: Vec<Past> = fresh.iter().cloned().chain(known).take(REMEMBERED).collect();
+        let Ok(value) = serde_json::to_vec(&all) else { return Ok(()) };
+        if let CellWrite::Written(_) = backend.write_cell(&name, expect, &value, Some(KEPT)).await? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn cell(key: &Key) -> String {
+    [CELLS, key.full()].concat()
+}
+
+fn millis(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
+}
