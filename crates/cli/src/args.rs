@@ -5,7 +5,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{acquire, bench, break_hold, completions, doctor, ls, man, release, renew, run, show},
+    commands::{
+        acquire, bench, break_hold, completions, doctor, ls, man, release, renew, run, serve, show, watch,
+    },
     config,
     print::Volume,
 };
@@ -44,9 +46,11 @@ pub(crate) enum Command {
     Release(release::Args),
     Ls(ls::Args),
     Show(show::Args),
+    Watch(watch::Args),
     Break(break_hold::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
+    Serve(serve::Args),
     Completions(completions::Args),
     Man(man::Args),
 }

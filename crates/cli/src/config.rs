@@ -88,7 +88,7 @@ impl fmt::Debug for Settings {
 }
 
 /// A variable, if it is there and says anything.
-fn variable(name: &str) -> Option<Result<String, Failure>> {
+pub(crate) fn variable(name: &str) -> Option<Result<String, Failure>> {
     let value = env::var_os(name).filter(|value| !value.is_empty())?;
     Some(value.into_string().map_err(|_| Failure::config(format!("{name} is not UTF-8"))))
 }

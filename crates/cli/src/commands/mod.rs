@@ -10,7 +10,9 @@ pub(crate) mod man;
 pub(crate) mod release;
 pub(crate) mod renew;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod watch;
 
 use std::{io::Read, time::Duration};
 
@@ -35,8 +37,10 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Renew(args) => block_on(renew::run(args, &store.resolve()?, talk)),
         Command::Release(args) => block_on(release::run(args, &store.resolve()?)),
         Command::Ls(args) => block_on(ls::run(args, &store.resolve()?, talk)),
+        Command::Watch(args) => block_on(watch::run(args, &store.resolve()?, talk)),
         Command::Show(args) => block_on(show::run(args, &store.resolve()?, talk)),
         Command::Break(args) => block_on(break_hold::run(args, &store.resolve()?, talk.volume())),
+        Command::Serve(args) => serve::run(&args, &store.resolve()?, talk.volume()),
         Command::Doctor(args) => block_on(doctor::run(args, &store.resolve()?, talk)),
         Command::Bench(args) => bench::run(&args, &store.resolve()?, talk),
     }

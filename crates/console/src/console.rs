@@ -1,0 +1,157 @@
+//! What the routes share: the client, who may do what, and what was seen of the store.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use leasehold::Client;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::{access::Access, live::Live, routes::store::Examined};
+
+/// The most streams at a time, unless said.
+const STREAMS: usize = 1024;
+
+/// One store, and those who may look at it. Clones share everything.
+///
+/// It looks at the store in the background, on the client's runtime, until the last clone is gone.
+#[derive(Clone)]
+pub struct Console(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    access: Access,
+    hosts: BTreeSet<String>,
+    page: Option<PathBuf>,
+    started: Instant,
+    live: Arc<Live>,
+    examined: Examined,
+    streams: Arc<Semaphore>,
+    max_streams: usize,
+    stopping: watch::Sender<bool>,
+}
+
+/// Makes a console with settings of its own.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct ConsoleBuilder {
+    client: Client,
+    access: Access,
+    hosts: BTreeSet<String>,
+    page: Option<PathBuf>,
+    max_streams: usize,
+}
+
+impl Console {
+    /// A console of this client's store.
+    pub fn builder(client: Client, access: Access) -> ConsoleBuilder {
+        ConsoleBuilder { client, access, hosts: BTreeSet::new(), page: None, max_streams: STREAMS }
+    }
+
+    /// Ends streams and waits, so that their connections can close.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    /// Completes when the console is told to stop.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.0.stopping.subscribe();
+        // The sender lives as long as we do.
+        drop(stopping.wait_for(|stopping| *stopping).await);
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.0.live
+    }
+
+    pub(crate) fn examined(&self) -> &Examined {
+        &self.0.examined
+    }
+
+    pub(crate) fn page_folder(&self) -> Option<&Path> {
+        self.0.page.as_deref()
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.0.started
+    }
+
+    /// Whether this is a name of ours. Addresses always are: nobody can point a name of theirs at a page that is
+    /// asked for by address.
+    pub(crate) fn is_ours(&self, host: &str) -> bool {
+        let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        literal.parse::<std::net::IpAddr>().is_ok()
+            || host.eq_ignore_ascii_case("localhost")
+            || self.0.hosts.contains(&host.to_ascii_lowercase())
+    }
+
+    /// A place among the streams; `None` if there are too many.
+    pub(crate) fn stream(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.streams.clone().try_acquire_owned().ok()
+    }
+
+    /// How many streams there are, and how many there may be.
+    pub(crate) fn streams(&self) -> (usize, usize) {
+        let max = self.0.max_streams;
+        (max - self.0.streams.available_permits(), max)
+    }
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console").field("access", &self.0.access).finish_non_exhaustive()
+    }
+}
+
+impl ConsoleBuilder {
+    /// Another name by which the server is reached: a request for any other is refused.
+    pub fn host(mut self, host: &str) -> Self {
+        self.hosts.insert(host.to_ascii_lowercase());
+        self
+    }
+
+    /// Serves the page from a folder, for those who work on it.
+    pub fn page(mut self, folder: PathBuf) -> Self {
+        self.page = Some(folder);
+        self
+    }
+
+    /// The most streams at a time.
+    pub fn max_streams(mut self, streams: usize) -> Self {
+        self.max_streams = streams;
+        self
+    }
+
+    /// Makes the console, and begins to look at the store.
+    pub fn build(self) -> Console {
+        let Self { client, access, hosts, page, max_streams } = self;
+        let live = Live::start(client.clone());
+        Console(Arc::new(Inner {
+            client,
+            access,
+            hosts,
+            page,
+            started: Instant::now(),
+            live,
+            examined: Examined::default(),
+            streams: Arc::new(Semaphore::new(max_streams)),
+            max_streams,
+            stopping: watch::Sender::new(false),
+        }))
+    }
+}

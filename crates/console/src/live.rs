@@ -1,0 +1,285 @@
+//! One who looks for all: the store is looked at by one task, however many streams there are.
+//!
+//! It looks about every second while anybody is interested, seldom otherwise, and rests at least four times as long
+//! as a look takes, so that a store with very many names is not kept busy by being watched. Streams that are too slow
+//! lose changes and are told so; they never hold anybody up.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use leasehold::{Client, time::Clock};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, broadcast};
+
+use crate::{
+    series::{Point, Series, Tallied},
+    view,
+    watch::{Change, End, Seen, Watcher, What, told},
+};
+
+/// How often to look while somebody is interested, and while nobody is.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+const SELDOM: Duration = Duration::from_secs(10);
+
+/// Interest lasts this long after the last question.
+const INTEREST: Duration = Duration::from_secs(60);
+
+/// A look rests this many times as long as it took.
+const REST: u32 = 4;
+
+/// So many changes a stream may be behind.
+const BEHIND: usize = 1024;
+
+/// A hold with less than this left is about to run out.
+const EXPIRING: Duration = Duration::from_secs(10);
+
+/// What is known, and who wants to hear of it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    state: Mutex<State>,
+    news: broadcast::Sender<News>,
+    wake: Arc<Notify>,
+    awake: AtomicBool,
+}
+
+/// What was seen last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    pub(crate) seen: Option<Arc<Seen>>,
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) error: Option<String>,
+    pub(crate) series: Series,
+    pub(crate) counts: Counts,
+    /// Everything since the start.
+    pub(crate) total: Tallied,
+    pub(crate) seq: u64,
+    asked: Option<Instant>,
+}
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) names: u64,
+    pub(crate) held: u64,
+    pub(crate) holders: u64,
+    pub(crate) waiting: u64,
+    pub(crate) expiring: u64,
+    pub(crate) acquires: u64,
+    pub(crate) waits: u64,
+    pub(crate) losses: u64,
+    pub(crate) broken: u64,
+}
+
+/// Something to be told to streams: written once, sent to all.
+#[derive(Clone, Debug)]
+pub(crate) struct News {
+    pub(crate) event: &'static str,
+    pub(crate) seq: Option<u64>,
+    /// The name it is about; `None` is for everybody.
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) data: Arc<str>,
+}
+
+impl Live {
+    /// Begins to look, on the client's runtime, until nobody holds on to it.
+    pub(crate) fn start(client: Client) -> Arc<Self> {
+        let live = Arc::new(Self {
+            state: Mutex::default(),
+            news: broadcast::Sender::new(BEHIND),
+            wake: Arc::default(),
+            awake: AtomicBool::new(false),
+        });
+        let (runtime, wake) = (client.runtime().clone(), live.wake.clone());
+        runtime.spawn(run(Arc::downgrade(&live), wake, client));
+        live
+    }
+
+    /// What was seen last. Whoever asks is interested.
+    pub(crate) fn state(&self) -> State {
+        let mut state = self.lock();
+        state.asked = Some(Instant::now());
+        let copy = state.clone();
+        drop(state);
+        self.rouse();
+        copy
+    }
+
+    /// News from now on, and the number of the last before.
+    pub(crate) fn listen(&self) -> (broadcast::Receiver<News>, u64) {
+        let state = self.lock();
+        let listening = (self.news.subscribe(), state.seq);
+        drop(state);
+        self.rouse();
+        listening
+    }
+
+    /// Whether the last look went well; `None` before the first.
+    pub(crate) fn up(&self) -> Option<bool> {
+        let state = self.lock();
+        match &state.error {
+            Some(_) => Some(false),
+            None => state.at.map(|_| true),
+        }
+    }
+
+    /// Ends a long rest.
+    fn rouse(&self) {
+        if !self.awake.swap(true, Ordering::SeqCst) {
+            self.wake.notify_one();
+        }
+    }
+
+    fn is_interesting(&self) -> bool {
+        let asked = self.lock().asked.is_some_and(|asked| asked.elapsed() < INTEREST);
+        let awake = asked || self.news.receiver_count() > 0;
+        self.awake.store(awake, Ordering::SeqCst);
+        awake
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, error: String) {
+        let mut state = self.lock();
+        state.error = Some(error);
+        self.tell_overview(&state);
+    }
+
+    fn saw(&self, seen: &Arc<Seen>, changes: &[Change]) {
+        let now = Timestamp::now();
+        let mut state = self.lock();
+        (state.seen, state.at, state.error) = (Some(seen.clone()), Some(now), None);
+        let counts = Counts::of(seen);
+        let mut tallied = Tallied { held: counts.held, waiting: counts.waiting, ..Tallied::default() };
+        for change in changes {
+            tallied.count(&change.what);
+            state.seq += 1;
+            if self.news.receiver_count() > 0 {
+                let seq = state.seq;
+                let data = told(change, seq, now).to_string().into();
+                let name = Some(Arc::from(&*change.name));
+                // Nobody listens any more: then nobody misses it.
+                drop(self.news.send(News { event: "change", seq: Some(seq), name, data }));
+            }
+        }
+        state.series.add(now, tallied);
+        state.total.add(tallied);
+        let sum = state.series.sum();
+        state.counts = Counts {
+            acquires: sum.acquires,
+            waits: sum.waits,
+            losses: sum.losses,
+            broken: sum.broken,
+            ..counts
+        };
+        self.tell_overview(&state);
+    }
+
+    fn tell_overview(&self, state: &State) {
+        if self.news.receiver_count() > 0 {
+            let data = state.brief(Timestamp::now()).to_string().into();
+            drop(self.news.send(News { event: "overview", seq: None, name: None, data }));
+        }
+    }
+}
+
+impl State {
+    /// What a stream hears with every look.
+    fn brief(&self, now: Timestamp) -> Value {
+        json!({ "now": view::time(now), "up": self.error.is_none() && self.at.is_some(), "error": self.error,
+            "latency_ms": self.latency(), "counts": self.counts, "complete": self.complete(),
+            "point": self.series.last() })
+    }
+
+    /// How long the store took to answer, with one decimal.
+    pub(crate) fn latency(&self) -> Option<f64> {
+        self.seen.as_ref().map(|seen| (seen.latency.as_secs_f64() * 10_000.0).round() / 10.0)
+    }
+
+    pub(crate) fn complete(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.complete)
+    }
+
+    pub(crate) fn points(&self) -> Vec<&Point> {
+        self.series.points().collect()
+    }
+}
+
+impl Counts {
+    fn of(seen: &Seen) -> Self {
+        let mut counts = Self { names: seen.locks.len() as u64, ..Self::default() };
+        for lock in seen.locks.values() {
+            counts.held += u64::from(!lock.holders.is_empty());
+            counts.holders += lock.holders.len() as u64;
+            counts.waiting += lock.waiters.len() as u64;
+            counts.expiring +=
+                lock.holders.iter().filter(|holder| holder.remaining < EXPIRING).count() as u64;
+        }
+        counts
+    }
+}
+
+impl Tallied {
+    fn count(&mut self, what: &What) {
+        match what {
+            What::Acquired(_) => self.acquires += 1,
+            What::Waiting(_) => self.waits += 1,
+            What::Ended(_, End::Expired) => self.losses += 1,
+            What::Ended(_, End::Broken(_)) => self.broken += 1,
+            What::Ended(_, End::Released) | What::Left(_) | What::Changed => {}
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.acquires += more.acquires;
+        self.waits += more.waits;
+        self.losses += more.losses;
+        self.broken += more.broken;
+        (self.held, self.waiting) = (more.held, more.waiting);
+    }
+}
+
+/// The last one who held on to it lets the task end now, not after its rest.
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.wake.notify_one();
+    }
+}
+
+async fn run(live: Weak<Live>, wake: Arc<Notify>, client: Client) {
+    let (mut watcher, clock) = (Watcher::new(client, ""), Clock::boot());
+    while live.strong_count() > 0 {
+        let looked = watcher.look().await;
+        let Some(live) = live.upgrade() else { return };
+        let took = match looked {
+            Ok(changes) => watcher.seen().map_or(EVERY, |seen| {
+                live.saw(seen, &changes);
+                seen.took
+            }),
+            Err(error) => {
+                live.failed(error.to_string());
+                EVERY
+            }
+        };
+        let interesting = live.is_interesting();
+        drop(live);
+        let rest = (took * REST).max(EVERY);
+        if interesting {
+            clock.pause(rest).await;
+            continue;
+        }
+        tokio::select! {
+            biased;
+            () = wake.notified() => {}
+            () = clock.pause(rest.max(SELDOM)) => {}
+        }
+    }
+}
