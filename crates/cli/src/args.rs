@@ -135,6 +135,7 @@ impl Asking {
             None if self.shared => client.rwlock(name).read(),
             None => client.lock(name),
         };
+        lock = lock.asked_at("the command line".into());
         if let Some(ttl) = self.ttl {
             lock = lock.ttl(ttl);
         }

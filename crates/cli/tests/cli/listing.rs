@@ -30,9 +30,11 @@ trait Fixed {
 
 impl Fixed for serde_json::Value {
     fn fixed(mut self, like: &Self) -> Self {
-        for key in ["expires_in_ms", "since"] {
+        for key in ["expires_in_ms", "held_ms", "since"] {
             self["holders"][0][key] = like["holders"][0][key].clone();
         }
+        // Only `show` looks for what was before.
+        self.as_object_mut().unwrap().remove("history");
         self
     }
 }

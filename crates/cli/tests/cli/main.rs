@@ -10,6 +10,7 @@ mod crash;
 mod doctor;
 mod listing;
 mod run;
+mod serve;
 mod settings;
 mod signals;
 mod snapshots;

@@ -92,6 +92,7 @@ fn lock(console: &Console, name: &str, asked: &Acquire) -> Result<Lock, Problem>
         (None, Some(Mode::Shared)) => client.rwlock(name).read(),
         (None, _) => client.lock(name),
     };
+    lock = lock.asked_at("a request over HTTP".into());
     if let Some(ttl) = &asked.ttl {
         lock = lock.ttl(ttl.get()?);
     }
