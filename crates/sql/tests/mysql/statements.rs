@@ -38,6 +38,9 @@ async fn an_uncontended_lock_is_one_request_each_way() {
     let place = Place::new().await;
     let mut plain = logging(&place).await;
     let name = format!("cost-of-{}", place.database);
+    // A request is a statement that writes and one that shows the row. MariaDB's log has it whole, MySQL's has each of the two.
+    let version: Option<String> = plain.query_first("SELECT VERSION()").await.unwrap();
+    let lines = if version.unwrap().contains("MariaDB") { 1 } else { 2 };
     // A name that never was, and one that somebody else used before.
     for round in 1..=2 {
         let store = place.open().await;
@@ -45,10 +48,10 @@ async fn an_uncontended_lock_is_one_request_each_way() {
         let before = requests(&mut plain, &name).await.len();
         win(&mut one).await;
         let acquired = requests(&mut plain, &name).await;
-        assert_eq!(acquired.len() - before, 1, "to acquire, round {round}: {acquired:#?}");
+        assert_eq!(acquired.len() - before, lines, "to acquire, round {round}: {acquired:#?}");
         assert_eq!(one.release().await.unwrap(), Release::Released);
         let released = requests(&mut plain, &name).await;
-        assert_eq!(released.len() - before, 2, "and to release, round {round}: {released:#?}");
+        assert_eq!(released.len() - before, 2 * lines, "and to release, round {round}: {released:#?}");
     }
 }
 
