@@ -11,7 +11,10 @@ use crate::{
     },
     error::{Error, ErrorKind, Operation, Result},
     key::Key,
-    primitives::{DEFAULT_TTL, Election, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket},
+    primitives::{
+        DEFAULT_TTL, Election, Job, JobPage, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket,
+        job,
+    },
     span::Span,
     who::Who,
 };
@@ -103,6 +106,11 @@ impl Client {
         Election::new(self, name)
     }
 
+    /// A job that one of many processes runs, once for each slot of a schedule.
+    pub fn job(&self, name: &str) -> Job {
+        Job::new(self, name)
+    }
+
     /// Several locks to be taken together.
     pub fn set(&self) -> LockSet {
         LockSet::new(self)
@@ -158,6 +166,16 @@ impl Client {
         let page = self.engine.backend.list(&full, cursor, limit.clamp(1, 1000)).await;
         let LockPage { locks, next } = page.map_err(|error| error.during(Operation::Inspect))?;
         Ok(LockPage { locks: locks.into_iter().map(|state| self.without_prefix(state)).collect(), next })
+    }
+
+    /// Jobs whose names begin with `prefix`, a page at a time; `cursor` comes from the page before.
+    ///
+    /// A run is shown as going on though its process may have died since: [`Job::state`] looks at that, too.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn jobs(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<JobPage> {
+        job::list(self, prefix, cursor, limit).await
     }
 
     /// The last holds of a name, newest first: at most sixteen, for a day. Their holders wrote them down, after the fact,
@@ -221,7 +239,12 @@ impl Client {
     /// Nothing is lost by dropping it.
     pub async fn diagnose(&self) -> Result<Vec<Finding>> {
         let found = self.engine.backend.diagnose(&self.prefix).await;
-        found.map_err(|error| error.during(Operation::Inspect))
+        let mut found = found.map_err(|error| error.during(Operation::Inspect))?;
+        let can = &self.info().capabilities;
+        if can.cells && !can.clock {
+            found.push(clockless());
+        }
+        Ok(found)
     }
 
     /// Whether the store has anything against this name, such as braces that tear it apart in a cluster. Asks nobody.
@@ -270,6 +293,13 @@ impl Client {
         }
         state
     }
+}
+
+/// What jobs on a store without a clock have to know.
+fn clockless() -> Finding {
+    Finding::note("no-clock", "this store tells no time, so the slots of jobs go by the clocks of the machines that run them")
+        .because("no slot is run twice all the same, but a machine whose clock is ahead runs slots early, and after it the others wait until theirs are as far")
+        .remedy("keep the clocks right with NTP, or keep jobs on a store that has a clock")
 }
 
 impl ClientBuilder {

@@ -94,6 +94,8 @@ pub enum Operation {
     Break,
     /// Reading or writing a cell.
     Cell,
+    /// Running, reading or changing a job.
+    Job,
     /// Closing a client.
     Shutdown,
 }
@@ -227,6 +229,7 @@ impl fmt::Display for Operation {
             Self::Inspect => "inspect",
             Self::Break => "break",
             Self::Cell => "cell",
+            Self::Job => "job",
             Self::Shutdown => "shutdown",
         })
     }

@@ -26,14 +26,20 @@ pub use crate::{
     audit::{AuditEntry, AuditPage},
     call_site::CallSite,
     client::{Client, ClientBuilder, Stats},
-    engine::{history::Past, hold::State, time},
+    engine::{book::CatchUp, history::Past, hold::State, time},
     error::{Error, ErrorKind, Operation, Result, Retry},
     id::{ClaimId, ClientId},
     key::{Key, MAX_NAME},
     primitives::{
-        Election, Guard, Latch, Leader, Leaders, Leadership, Lock, LockSet, Outcome, Owner, Proof,
-        RateLimiter, RwLock, Semaphore, SetGuard, Ticket,
+        Election, Guard, Job, JobPage, JobState, Latch, Leader, Leaders, Leadership, Lock, LockSet, Outcome,
+        Owner, Proof, RateLimiter, Run, RwLock, Semaphore, SetGuard, Ticket, Turn,
     },
     span::Span,
     who::Who,
 };
+pub use leasehold_schedule::{Schedule, Slot};
+
+/// What is known of a job's runs. See [`Job::state`].
+pub mod job {
+    pub use crate::engine::past::{Ended, PastRun, Paused, Running, Start, Totals};
+}

@@ -1,7 +1,8 @@
 //! Everything a user awaits or stores can go to another thread: this compiles or it does not.
 
 use leasehold_core::{
-    Client, Error, Guard, Latch, Lock, LockSet, Owner, RwLock, Semaphore, SetGuard, Ticket, backend::Memory,
+    Client, Error, Guard, Job, Latch, Lock, LockSet, Owner, RwLock, Semaphore, SetGuard, Ticket,
+    backend::Memory,
 };
 
 fn send<T: Send>(value: T) -> T {
@@ -22,6 +23,7 @@ fn what_users_store_is_send_and_sync() {
     send_and_sync::<LockSet>();
     send_and_sync::<SetGuard>();
     send_and_sync::<Ticket>();
+    send_and_sync::<Job>();
     send_and_sync::<Error>();
 }
 
@@ -38,6 +40,16 @@ async fn what_users_await_is_send() {
     drop(send(locks.set().lock("a").read("b").acquire()).await.unwrap());
     send(locks.latch("l").wait()).await.unwrap();
     send(locks.shutdown("1s")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_runs_in_a_task_of_its_own() {
+    let locks = Client::new(Memory::new());
+    let (job, order) = (locks.job("job").schedule("* * * * *").at_most("1h"), String::from("42"));
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move { job.run(async move |_| Err::<(), _>(order.clone())).await });
+    locks.shutdown("1s").await.unwrap();
+    tasks.join_next().await.unwrap().unwrap().unwrap_or_default();
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ impl Memcached {
     /// Nothing stays behind if it is dropped.
     pub async fn open(config: MemcachedConfig) -> Result<Recorded<Self>> {
         let mut can = Capabilities::default();
+        can.clock = true;
         can.min_ttl = Duration::from_secs(1);
         can.max_ttl = Duration::from_secs(29 * 24 * 3600);
         can.poll = Duration::from_millis(100);
@@ -139,6 +140,11 @@ impl RecordStore for Memcached {
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
         let page = cells::list(&self.pool, prefix, cursor, limit).await;
         page.map_err(|error| error.during(Operation::Cell))
+    }
+
+    /// In whole seconds, and up to two of them behind.
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        Ok(Some(Duration::from_micros(items::now(&self.pool).await?.moment().0)))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

@@ -92,6 +92,7 @@ impl Mongodb {
     pub async fn open(config: MongodbConfig) -> Result<Recorded<Self>> {
         let found = connect::open(config).await?;
         let mut can = Capabilities::default();
+        can.clock = true;
         let guarantee = match found.kind {
             Kind::Replicated => REPLICATED,
             Kind::Single => SINGLE,
@@ -257,6 +258,10 @@ impl RecordStore for Mongodb {
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
         let page = cells::list(&self.desk, prefix, cursor, limit).await;
         page.map_err(|error| error.during(Operation::Cell))
+    }
+
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        Ok(Some(Duration::from_micros(self.time().await?.0)))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

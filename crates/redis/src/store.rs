@@ -86,6 +86,7 @@ impl Redis {
         let mut can = Capabilities::default();
         can.announce = true;
         can.rate = true;
+        can.clock = true;
         let info = StoreInfo::new(scheme, place, topology.guarantee()).with_capabilities(can);
         let shared = Shared { topology, presence: Presence::default(), layout, terms };
         Self { shared: Arc::new(shared), info: Arc::new(info) }
@@ -242,6 +243,16 @@ impl Backend for Redis {
 
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
         cells::list(&*self.shared.topology, prefix, cursor, limit).await
+    }
+
+    /// That of the primary that keeps the cells: all clients ask the same one.
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        let answer = self.shared.topology.call(names::CELL, redis::cmd("TIME")).await;
+        let answer = answer.map_err(|fault| fault.into_error(Operation::Inspect))?;
+        let parts = answer::list(&answer).unwrap_or_default().iter().filter_map(answer::text);
+        let numbers: Vec<u64> = parts.filter_map(|part| part.parse().ok()).collect();
+        let [seconds, micros] = numbers[..] else { return Err(misfit(Operation::Inspect, &answer)) };
+        Ok(Some(Duration::from_secs(seconds) + Duration::from_micros(micros)))
     }
 
     async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {

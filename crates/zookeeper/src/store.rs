@@ -91,7 +91,7 @@ impl ZooKeeper {
         let session = link.session().await.map_err(|fault| fault.into_error(Operation::Connect))?;
         let guarantee = if doctor::members(&session).await.len() > 1 { ENSEMBLE } else { ALONE };
         let mut can = Capabilities::default();
-        (can.detached, can.cohort, can.poll) = (false, false, POLL);
+        (can.detached, can.cohort, can.poll, can.clock) = (false, false, POLL, true);
         let info = StoreInfo::new("zookeeper", config.place(), guarantee).with_capabilities(can);
         let shared = Arc::new(Shared { link, book: Arc::default(), root: config.root.clone() });
         tokio::runtime::Handle::current().spawn(end_leases(Arc::downgrade(&shared), shared.book.clone()));
@@ -253,6 +253,12 @@ impl Backend for ZooKeeper {
         let session = self.session(Operation::Cell).await?;
         let page = cells::list(&session, &self.shared.root, (prefix, cursor, limit)).await;
         page.map_err(|fault| fault.into_error(Operation::Cell))
+    }
+
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        let session = self.session(Operation::Inspect).await?;
+        let millis = session.prove().await.map_err(|fault| fault.into_error(Operation::Inspect))?;
+        Ok(Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0))))
     }
 
     async fn diagnose(&self, _prefix: &str) -> Result<Vec<Finding>> {

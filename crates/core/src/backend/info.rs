@@ -71,6 +71,8 @@ pub struct Capabilities {
     pub cohort: bool,
     /// It cannot see by itself who holds and waits, and wants to be told. See [`Backend::announce`](super::Backend::announce).
     pub announce: bool,
+    /// A wall clock that it tells. See [`Backend::wall_clock`](super::Backend::wall_clock).
+    pub clock: bool,
     /// Shortest lease.
     pub min_ttl: Duration,
     /// Longest lease.
@@ -79,7 +81,7 @@ pub struct Capabilities {
     pub poll: Duration,
 }
 
-/// Everything but rate limiters, with leases from 100 ms to a year: what a record store can do.
+/// Everything but rate limiters and a clock, with leases from 100 ms to a year: what a record store can do.
 impl Default for Capabilities {
     fn default() -> Self {
         Self {
@@ -92,6 +94,7 @@ impl Default for Capabilities {
             detached: true,
             cohort: true,
             announce: false,
+            clock: false,
             min_ttl: Duration::from_millis(100),
             max_ttl: Duration::from_secs(365 * 24 * 3600),
             poll: Duration::from_secs(5),

@@ -70,7 +70,7 @@ impl Memory {
         let guarantee = Guarantee::new(Level::S3, "never, within the process; it is gone with the process");
         // Two of them are two stores, and whoever orders locks by where they are must see that.
         let address = format!("memory:{}", STORES.fetch_add(1, Ordering::Relaxed));
-        let can = Capabilities { rate: true, ..Capabilities::default() };
+        let can = Capabilities { rate: true, clock: true, ..Capabilities::default() };
         let info = StoreInfo::new("memory", address, guarantee).with_capabilities(can);
         Recorded::new(Self { info, clock, shelves: Mutex::default() })
     }
@@ -184,6 +184,10 @@ impl RecordStore for Memory {
         let cells: Vec<Cell> = live.by_ref().take(limit).map(|(_, (cell, _))| cell.clone()).collect();
         let next = live.next().and_then(|_| cells.last()).map(|cell| cell.name.clone());
         Ok(CellPage { cells, next })
+    }
+
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        Ok(Some(self.clock.wall()))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

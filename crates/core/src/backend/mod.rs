@@ -128,6 +128,13 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
     /// Cells whose name begins with `prefix`, a page at a time, ordered by name.
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage>;
 
+    /// The store's wall clock, as the time since 1970: what decides which moment it is for programs whose own clocks
+    /// differ. `None` from a store that has none to tell, which says so in [`Capabilities::clock`]. Leases go by it on no
+    /// store: it may be set back.
+    async fn wall_clock(&self) -> Result<Option<std::time::Duration>> {
+        Ok(None)
+    }
+
     /// Examines the store as one who wants to lock names that begin with `prefix`: is it set up so that its locks are
     /// worth what [`info`](Self::info) says? What cannot be found out is a note, not an error.
     async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {

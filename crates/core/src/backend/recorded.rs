@@ -94,6 +94,11 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<CellPage>> + Send;
 
+    /// See [`Backend::wall_clock`].
+    fn wall_clock(&self) -> impl Future<Output = Result<Option<Duration>>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// See [`Backend::diagnose`]. Names make no difference to a record.
     fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send {
         std::future::ready(Ok(Vec::new()))
@@ -200,6 +205,10 @@ impl<S: RecordStore> Backend for Recorded<S> {
 
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
         self.0.list_cells(prefix, cursor, limit).await
+    }
+
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        self.0.wall_clock().await
     }
 
     async fn diagnose(&self, _prefix: &str) -> Result<Vec<Finding>> {

@@ -19,6 +19,9 @@ pub const TICK: Duration = Duration::from_millis(250);
 /// Clock rates may differ by this share between holder and store.
 const DRIFT: u32 = 100;
 
+/// What the wall clock shows when a test's begins: the first of January 2026, in UTC.
+const EPOCH: Duration = Duration::from_secs(1_767_225_600);
+
 /// What a lease is shortened by besides, for the grain of clocks and timers.
 const GRAIN: Duration = Duration::from_millis(2);
 
@@ -91,6 +94,14 @@ impl Clock {
         }
     }
 
+    /// The wall clock, as the time since 1970. It may be wrong and may be set: no lease and no belief goes by it.
+    pub fn wall(&self) -> Duration {
+        match &self.0 {
+            Source::Boot => wall_now(),
+            Source::Test(time) => EPOCH + time.passed(),
+        }
+    }
+
     /// Lets a test's clock go on without any timer noticing, as a suspend does. Nothing on the boot clock.
     pub fn suspend(&self, duration: Duration) {
         if let Source::Test(time) = &self.0 {
@@ -156,6 +167,12 @@ impl TestTime {
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for it")]
+fn wall_now() -> Duration {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default()
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -2,6 +2,7 @@
 
 mod election;
 mod guard;
+pub(crate) mod job;
 mod latch;
 mod lock;
 mod options;
@@ -12,11 +13,13 @@ mod rwlock;
 mod semaphore;
 mod set;
 mod ticket;
+mod turns;
 
 pub(crate) use self::options::{DEFAULT_TTL, Options};
 pub use self::{
     election::{Election, Leader, Leaders, Leadership},
     guard::Guard,
+    job::{Job, JobPage, JobState, Run, Turn},
     latch::Latch,
     lock::{Lock, Outcome},
     owner::Owner,

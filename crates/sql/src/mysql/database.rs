@@ -72,6 +72,7 @@ impl MySql {
         let guarantee = if database.session.is_some() { IN_SESSIONS } else { IN_LEASES };
         let mut can = Capabilities::default();
         can.poll = POLL;
+        can.clock = true;
         let info = StoreInfo::new("mysql", place, guarantee).with_identity(identity).with_capabilities(can);
         Ok(Self::new(info, database, Bells::default()))
     }
@@ -154,6 +155,13 @@ impl Database for MySqlDatabase {
 
     async fn cells(&self, from: Begin<'_>, limit: usize) -> Tried<Vec<Cell>> {
         cells::list(self, from, limit).await
+    }
+
+    async fn clock(&self) -> Tried<Moment> {
+        let answers = self.ask(&format!("SELECT {}", statements::NOW)).await?;
+        let row = answers.last().and_then(|answer| answer.rows.first());
+        let now = row.map(|row| value(row, 0)).transpose()?.unwrap_or_default();
+        Ok(Moment(now))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

@@ -7,7 +7,9 @@ use std::{
 
 use leasehold_core::{
     ClaimId, ClientId, Error, ErrorKind, Operation, Result,
-    backend::{Cell, CellWrite, Expect, Finding, Guarantee, Level, Recorded, StoreInfo, record::Moment},
+    backend::{
+        Capabilities, Cell, CellWrite, Expect, Finding, Guarantee, Level, Recorded, StoreInfo, record::Moment,
+    },
 };
 use tokio_postgres::{
     SimpleQueryMessage,
@@ -90,7 +92,10 @@ impl Postgres {
             database.session = Some(Session::begin(lock, patience).await.map_err(connecting)?);
         }
         let guarantee = if database.session.is_some() { IN_SESSIONS } else { IN_LEASES };
-        let info = StoreInfo::new("postgres", place, guarantee).with_identity(identity);
+        let mut can = Capabilities::default();
+        can.clock = true;
+        let info =
+            StoreInfo::new("postgres", place, guarantee).with_identity(identity).with_capabilities(can);
         Ok(Self::new(info, database, bells))
     }
 }
@@ -217,6 +222,11 @@ impl Database for PostgresDatabase {
 
     async fn cells(&self, from: Begin<'_>, limit: usize) -> Tried<Vec<Cell>> {
         cells::list(self, from, limit).await
+    }
+
+    async fn clock(&self) -> Tried<Moment> {
+        let rows = self.ask(statements::CLOCK, &[]).await?;
+        Ok(Moment(unsigned(only(&rows)?.try_get(0).map_err(strange)?)))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

@@ -25,6 +25,8 @@ macro_rules! beside_floor {
     };
 }
 
+pub(super) const CLOCK: &str = concat!("SELECT ", now!());
+
 pub(super) const LOOK: &str = concat!("SELECT ", found!(), " ", beside_floor!());
 
 /// When a row is due for removal whose record ends this long after now: see [`due`](crate::server::database::due).

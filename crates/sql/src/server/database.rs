@@ -167,6 +167,9 @@ pub trait Database: std::fmt::Debug + Send + Sync + 'static {
     /// Cells by name, from `from` on or after it, at most so many. They may be of another prefix.
     fn cells(&self, from: Begin<'_>, limit: usize) -> impl Future<Output = Tried<Vec<Cell>>> + Send;
 
+    /// The server's clock, in UTC.
+    fn clock(&self) -> impl Future<Output = Tried<Moment>> + Send;
+
     /// See [`Backend::diagnose`](leasehold_core::backend::Backend::diagnose).
     fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send;
 

@@ -210,6 +210,11 @@ impl<D: Database> RecordStore for Served<D> {
         Ok(cell_page(prefix, limit, cells))
     }
 
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        let now = self.once(|| self.database().clock()).await?;
+        Ok(Some(Duration::from_micros(now.0)))
+    }
+
     async fn diagnose(&self) -> Result<Vec<Finding>> {
         self.open_still()?;
         self.database().diagnose().await

@@ -4,6 +4,9 @@
 //! wall clock; it starts anew with each boot, so moments are only worth something beside the boot's id. Processes in
 //! a time namespace with an offset of its own do not share this clock and must not share a store.
 //!
+//! The wall clock is the kernel's, asked of the kernel itself: one for every process of the machine, whatever a library that
+//! was loaded into one of them would have it believe.
+//!
 //! Elsewhere neither is to be had without foreign code, and the wall clock has to do. The store then grades itself
 //! lower and writes every transaction to disk.
 
@@ -41,13 +44,15 @@ impl Boot {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) use linux::{boot, now};
+pub(super) use linux::{boot, now, wall};
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) use elsewhere::{boot, now};
+pub(super) use elsewhere::{boot, now, wall};
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
+    use std::time::Duration;
+
     use leasehold_core::{Error, ErrorKind, Operation, time::Clock};
 
     use super::{Boot, Moment, Result};
@@ -56,6 +61,11 @@ mod linux {
 
     pub(in super::super) fn now() -> Moment {
         Moment(Clock::boot().now().as_micros())
+    }
+
+    pub(in super::super) fn wall() -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        Duration::new(now.tv_sec.try_into().unwrap_or(0), now.tv_nsec.try_into().unwrap_or(0))
     }
 
     pub(in super::super) fn boot() -> Result<Boot> {
@@ -69,17 +79,19 @@ mod linux {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod elsewhere {
-    use std::time::{SystemTime, UNIX_EPOCH};
+    use std::time::Duration;
+
+    use leasehold_core::time::Clock;
 
     use super::{Boot, Moment, Result};
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "no other clock here is shared by processes and survives a boot"
-    )]
+    /// No other clock here is shared by processes and survives a boot.
     pub(in super::super) fn now() -> Moment {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment(since.as_micros() as u64)
+        Moment(wall().as_micros() as u64)
+    }
+
+    pub(in super::super) fn wall() -> Duration {
+        Clock::boot().wall()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]

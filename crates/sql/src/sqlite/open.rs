@@ -68,6 +68,7 @@ pub(super) fn describe(boot: &Boot, place: &Place) -> StoreInfo {
         )
     };
     let mut capabilities = Capabilities::default();
+    capabilities.clock = true;
     capabilities.poll = POLL;
     let address = format!("sqlite:{}", place.file().display());
     StoreInfo::new("sqlite", address, guarantee).with_capabilities(capabilities)

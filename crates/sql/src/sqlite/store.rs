@@ -23,7 +23,7 @@ use leasehold_core::{
 use super::{
     SqliteConfig, admin,
     bell::{Bells, SqliteBell},
-    cells,
+    cells, clock,
     connection::{Durability, Lane, Patience, blocking},
     error::{Failure, closed, lacks_room},
     ledger::{Ledger, Taken, operation, outlives_boots},
@@ -360,6 +360,10 @@ impl RecordStore for Sqlite {
         let (prefix, cursor) = (prefix.to_owned(), cursor.map(ToOwned::to_owned));
         let list = move |connection: &_| cells::list(connection, &prefix, cursor.as_deref(), limit);
         self.desk.patiently(self.patience(), list).await.map_err(|error| error.during(Operation::Cell))
+    }
+
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        Ok(Some(clock::wall()))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

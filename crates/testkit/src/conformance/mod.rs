@@ -51,6 +51,7 @@ mod election;
 mod errors;
 mod fair;
 mod fence;
+mod jobs;
 mod kinds;
 mod latch;
 mod limits;
@@ -269,6 +270,13 @@ suite! { $
             a_deposed_leader_proclaims_nothing: Cells,
             work_ends_with_the_lead: Cells,
             values_go_with_their_leader: Cells,
+        }
+        jobs {
+            the_clock_is_told_by_those_who_have_one,
+            one_of_many_runs_a_job: Cells,
+            every_slot_falls_to_one: Cells,
+            a_paused_job_is_not_run: Cells,
+            a_slot_taken_by_a_lost_answer_is_run_once: Cells,
         }
         contract {
             claiming_is_silent,

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use leasehold_core::{
-    ErrorKind, Result,
+    Error, ErrorKind, Result,
     backend::{Capabilities, Expect},
 };
 
@@ -91,6 +91,10 @@ async fn refuses_cells(fixture: &Fixture, name: &str) {
     let election = fixture.client().await.election(name);
     unsupported(election.campaign("x").await);
     unsupported(election.leader().await);
+    let job = fixture.client().await.job(name).at_most("1m");
+    unsupported(job.run_once(async |_| Ok::<_, Error>(())).await);
+    unsupported(job.pause("x").await);
+    unsupported(job.state().await);
 }
 
 fn unsupported<T: Debug>(result: Result<T>) {

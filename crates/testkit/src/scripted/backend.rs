@@ -164,6 +164,13 @@ impl Backend for Scripted {
         .await
     }
 
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        if !self.info.capabilities.clock {
+            return Ok(None);
+        }
+        self.play(Verb::Clock, |inner| async move { inner.wall_clock().await }).await
+    }
+
     async fn diagnose(&self, prefix: &str) -> Result<Vec<Finding>> {
         self.inner.diagnose(prefix).await
     }

@@ -91,6 +91,8 @@ pub enum Verb {
     WriteCell,
     /// `Backend::list_cells`.
     ListCells,
+    /// `Backend::wall_clock`.
+    Clock,
     /// `Backend::close`.
     Close,
 }

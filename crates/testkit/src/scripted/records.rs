@@ -147,6 +147,10 @@ impl<S: RecordStore> RecordStore for ScriptedRecords<S> {
         .await
     }
 
+    async fn wall_clock(&self) -> Result<Option<Duration>> {
+        self.play(Verb::Clock, |inner| async move { inner.store().wall_clock().await }).await
+    }
+
     async fn diagnose(&self) -> Result<Vec<Finding>> {
         self.inner.store().diagnose().await
     }

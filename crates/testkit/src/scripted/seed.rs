@@ -82,6 +82,11 @@ impl Dice {
         Self(seed)
     }
 
+    /// Dice of the seed to replay, or of a fresh one, which print how to replay them.
+    pub fn of_the_day() -> Self {
+        Self::announced(Self::seed_of_the_day())
+    }
+
     /// The seed to replay, or a fresh one.
     pub(super) fn seed_of_the_day() -> u64 {
         let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());

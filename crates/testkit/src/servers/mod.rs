@@ -23,6 +23,7 @@ pub mod postgres;
 mod process;
 pub mod redis;
 mod shared;
+pub mod skew;
 pub mod zookeeper;
 
 pub use self::{

@@ -1,4 +1,4 @@
-/* A clock that can be set: preloaded into a server, it moves the time of day by as many milliseconds as the file says
+/* A clock that can be set: preloaded into a program, it moves the time of day by as many milliseconds as the file says
  * that SKEW_FILE names. The monotonic clock stays as it is. It allocates nothing and takes no lock, because allocators
  * ask for the time before they are ready. */
 #define _GNU_SOURCE

@@ -1,0 +1,302 @@
+//! One member of a fleet that is ready for a job: it waits for a slot, stands in line for the lock, and runs the slot if the
+//! ledger gives it to this one.
+//!
+//! The order is what makes a slot run once. The lock comes first, so that few write at a time; under it the clock and the
+//! book are read anew, and the slot is taken by a compare-and-set. Who wins that write runs, and nobody else, whatever they
+//! believe of the lock.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use leasehold_schedule::Slot;
+
+use super::{Guard, Job, Outcome};
+use crate::{
+    backend::{Busy, Loss},
+    engine::{
+        Engine,
+        book::{Book, Rules, Verdict, words},
+        ledger::{Edit, Ledger},
+        past::{Ended, Paused, Start},
+        time::Instant,
+    },
+    error::{Error, ErrorKind, Operation, Result, Retry},
+    sync::atomic::Ordering,
+};
+
+/// The longest time without a look at the clock and the book: either may have been changed.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// The shortest pause between two looks.
+const GRAIN: Duration = Duration::from_millis(1);
+
+/// The shortest stand in line.
+const LEAST_WAIT: Duration = Duration::from_millis(100);
+
+/// How long to leave a store alone that failed.
+const BEAR: Duration = Duration::from_secs(1);
+
+/// A run under way: what the work is given.
+#[derive(Debug)]
+pub struct Run {
+    slot: Slot,
+    guard: Guard,
+}
+
+impl Run {
+    /// The slot it is for: the same for nobody else. Of a job without a schedule, when it began.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Greater than that of every earlier run: pass it along with what the work writes.
+    pub fn fence(&self) -> u64 {
+        self.guard.fence()
+    }
+
+    /// An error of the kind `Lost` if somebody else may run the job by now. No I/O.
+    pub fn check(&self) -> Result<()> {
+        self.guard.check()
+    }
+
+    /// Completes when the lock is lost or the time is over, and says which.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping it.
+    pub async fn lost(&self) -> Loss {
+        self.guard.lost().await
+    }
+
+    /// The guard of the lock that it runs under.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+}
+
+/// What came of being ready to run a job now.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Turn<T> {
+    /// It was run: this is what the work gave.
+    Ran(T),
+    /// Somebody else runs it.
+    Busy(Busy),
+    /// No slot is due before this one.
+    NotDue(Option<Slot>),
+    /// The last run counts until then, as the time since 1970.
+    Resting(Duration),
+    /// An operator paused it.
+    Paused(Paused),
+}
+
+/// What came of a run.
+pub(super) enum Performed<T, E> {
+    Finished(Result<T, E>),
+    Lost(Loss),
+}
+
+impl<T, E: From<Error>> Performed<T, E> {
+    pub(super) fn into_result(self, name: &str) -> Result<T, E> {
+        match self {
+            Self::Finished(done) => done,
+            Self::Lost(loss) => Err(Error::from(loss).during(Operation::Job).about(name).into()),
+        }
+    }
+}
+
+/// One member of the fleet.
+#[derive(Debug)]
+pub(super) struct Fleet {
+    job: Job,
+    rules: Rules,
+    engine: Arc<Engine>,
+    ledger: Ledger,
+}
+
+impl Fleet {
+    pub(super) fn new(job: &Job, rules: Rules) -> Result<Self> {
+        let engine = job.lock.client().engine().clone();
+        let ledger = Ledger::of(&engine, &job.lock.key()?);
+        Ok(Self { job: job.clone(), rules, engine, ledger })
+    }
+
+    /// Runs slots until the client is shut down.
+    pub(super) async fn run<T, E, F>(&self, work: F) -> Result<()>
+    where
+        E: fmt::Display,
+        F: AsyncFn(&Run) -> Result<T, E>,
+    {
+        loop {
+            let run = match self.next().await {
+                Ok(run) => run,
+                Err(error) if error.kind() == ErrorKind::Closed => return Ok(()),
+                Err(error) if error.retry() == Retry::No => return Err(error),
+                Err(error) => {
+                    tracing::warn!(job = self.job.name(), %error, "trying again");
+                    self.sleep_until(self.engine.clock.now().after(BEAR)).await;
+                    continue;
+                }
+            };
+            // How it ended is in the book and in the log.
+            drop(self.perform(run, &work).await);
+        }
+    }
+
+    /// Waits for a slot that falls to us.
+    pub(super) async fn next(&self) -> Result<Run> {
+        self.adopt().await?;
+        loop {
+            self.engine.refuse_if_closed(Operation::Job)?;
+            let now = self.ledger.sight().await?;
+            let book = self.ledger.read().await?.unwrap_or_default();
+            match book.verdict(&self.rules, now.time) {
+                Verdict::Due(slot) => {
+                    if let Some(run) = self.compete(slot, now.time).await? {
+                        return Ok(run);
+                    }
+                }
+                Verdict::Later(until) | Verdict::Resting(until) => {
+                    self.sleep_until(now.instant_of(until)).await
+                }
+                Verdict::Paused(_) => self.sleep_until(now.instant_of(self.after(now.time))).await,
+            }
+        }
+    }
+
+    /// Takes a slot that is due at this moment, if nobody else has.
+    pub(super) async fn now(&self) -> Result<Turn<Run>> {
+        self.adopt().await?;
+        match self.job.held_lock().attempt().await? {
+            Outcome::Held(guard) => self.take(guard).await,
+            Outcome::Busy(busy) => Ok(Turn::Busy(busy)),
+        }
+    }
+
+    /// Does the work and writes down how it ended, before the lock passes on.
+    pub(super) async fn perform<T, E, F>(&self, run: Run, work: F) -> Performed<T, E>
+    where
+        E: fmt::Display,
+        F: AsyncFnOnce(&Run) -> Result<T, E>,
+    {
+        let begun = self.engine.clock.now();
+        let performed = if self.job.finishes {
+            Performed::Finished(work(&run).await)
+        } else {
+            tokio::select! {
+                biased;
+                loss = run.guard.lost() => Performed::Lost(loss),
+                done = work(&run) => Performed::Finished(done),
+            }
+        };
+        let took = begun.until(self.engine.clock.now());
+        let ended = match &performed {
+            Performed::Finished(Ok(_)) => Ended::Done,
+            Performed::Finished(Err(error)) if run.check().is_err() => Ended::Lost(words(&error.to_string())),
+            Performed::Finished(Err(error)) => Ended::Failed(words(&error.to_string())),
+            Performed::Lost(loss) => Ended::Lost(words(&loss.to_string())),
+        };
+        self.write_down(run, took, ended).await;
+        performed
+    }
+
+    async fn write_down(&self, run: Run, took: Duration, ended: Ended) {
+        let name = self.job.name();
+        if ended != Ended::Done {
+            tracing::warn!(job = name, slot = %run.slot, ?ended, "a run did not end well");
+        }
+        let id = run.guard.id();
+        let edit = |book: &mut Book, _| {
+            if book.end(id, took, ended.clone()) { Edit::Write(()) } else { Edit::Leave(()) }
+        };
+        if let Err(error) = self.ledger.change(edit).await {
+            tracing::warn!(job = name, slot = %run.slot, %error, "how a run ended is not written down");
+        }
+        if let Err(error) = run.guard.release().await {
+            tracing::debug!(job = name, %error, "release after a run");
+        }
+    }
+
+    /// Makes the job known, with our schedule: once, so that two who come with different ones do not take turns at it.
+    async fn adopt(&self) -> Result<()> {
+        let Some(schedule) = &self.rules.schedule else { return Ok(()) };
+        if self.job.known.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.ledger
+            .change(|book, now| {
+                let before = book.clone();
+                book.adopt(schedule, now);
+                if *book == before { Edit::Leave(()) } else { Edit::Write(()) }
+            })
+            .await?;
+        self.job.known.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Stands in line for this slot, no longer than it is the latest one.
+    async fn compete(&self, slot: Slot, now: Duration) -> Result<Option<Run>> {
+        if !self.rules.jitter.is_zero() {
+            self.sleep_until(self.engine.clock.now().after(self.rules.jitter.mul_f64(chance()))).await;
+        }
+        let wait = self.after(slot.since_1970().max(now)).saturating_sub(now).clamp(LEAST_WAIT, LOOK);
+        let lock = self.job.held_lock().wait(wait);
+        let Some(guard) = lock.try_acquire().await? else { return Ok(None) };
+        match self.take(guard).await? {
+            Turn::Ran(run) => Ok(Some(run)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the slot that is due, now that the lock is ours: the write decides. If it is not ours the lock is given back.
+    async fn take(&self, guard: Guard) -> Result<Turn<Run>> {
+        let (id, fence, who) = (guard.id(), guard.fence(), self.engine.who.clone());
+        let taken = self
+            .ledger
+            .change(|book, now| {
+                if let Some(running) = book.running.as_ref().filter(|running| running.start.id == id) {
+                    // The answer to our write was lost.
+                    return Edit::Leave(Turn::Ran(running.slot));
+                }
+                match book.verdict(&self.rules, now) {
+                    Verdict::Due(slot) => {
+                        book.begin(&self.rules, slot, Start { id, fence, who: (*who).clone(), at: now });
+                        Edit::Write(Turn::Ran(slot))
+                    }
+                    Verdict::Later(_) => Edit::Leave(Turn::NotDue(book.next(now))),
+                    Verdict::Resting(until) => Edit::Leave(Turn::Resting(until)),
+                    Verdict::Paused(paused) => Edit::Leave(Turn::Paused(paused)),
+                }
+            })
+            .await?;
+        let other = match taken {
+            Turn::Ran(slot) => return Ok(Turn::Ran(Run { slot, guard })),
+            Turn::Busy(busy) => Turn::Busy(busy),
+            Turn::NotDue(next) => Turn::NotDue(next),
+            Turn::Resting(until) => Turn::Resting(until),
+            Turn::Paused(paused) => Turn::Paused(paused),
+        };
+        guard.release().await?;
+        Ok(other)
+    }
+
+    /// When the next slot after this moment is.
+    fn after(&self, time: Duration) -> Duration {
+        let next = self.rules.schedule.as_ref().and_then(|it| it.next_after(Slot::from_secs(time.as_secs())));
+        next.map_or(Duration::MAX, Slot::since_1970)
+    }
+
+    /// Until then, but no longer than a look; or until the client is shut down.
+    async fn sleep_until(&self, then: Instant) {
+        let now = self.engine.clock.now();
+        let then = then.clamp(now.after(GRAIN), now.after(LOOK));
+        tokio::select! {
+            biased;
+            () = self.engine.closing() => {}
+            () = self.engine.clock.sleep_until(then) => {}
+        }
+    }
+}
+
+/// Between zero and one.
+fn chance() -> f64 {
+    f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
+}
