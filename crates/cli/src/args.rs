@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     commands::{
-        acquire, bench, break_hold, completions, doctor, ls, man, release, renew, run, serve, show, watch,
+        acquire, bench, break_hold, completions, cron, doctor, job, ls, man, release, renew, run, serve, show,
+        watch,
     },
     config,
     print::Volume,
@@ -41,6 +42,8 @@ Exit codes: the child's own, 128+n if it was killed by signal n, or
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Args),
+    Cron(cron::Args),
+    Job(job::Args),
     Acquire(acquire::Args),
     Renew(renew::Args),
     Release(release::Args),
@@ -91,7 +94,7 @@ pub(crate) enum Output {
 }
 
 /// How to ask for a lock: what `run` and `acquire` have in common.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Asking {
     /// Wait this long for the lock, then give up [default: for ever]
     #[arg(short, long, value_name = "DUR", value_parser = duration, conflicts_with = "nonblock")]

@@ -110,6 +110,12 @@ impl Failure {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<leasehold::Error> for Failure {
     fn from(error: leasehold::Error) -> Self {
         Self::new(status(&error), error.to_string())

@@ -56,7 +56,7 @@ fn fits_beside(mut held: impl Iterator<Item = Mode>, asking: &Asking) -> bool {
 }
 
 /// What the variable says for a child that runs under this hold.
-pub(crate) fn with(hold: &Hold) -> String {
+pub(crate) fn with(hold: &Hold<'_>) -> String {
     let own = hold.guards().map(leasehold::Guard::id);
     held().into_iter().chain(own).map(|id| id.to_string()).collect::<Vec<_>>().join(",")
 }

@@ -46,7 +46,7 @@ impl Report {
         self.waited_ms = waited.as_millis() as u64;
     }
 
-    pub(crate) fn held(&mut self, hold: &Hold) {
+    pub(crate) fn held(&mut self, hold: &Hold<'_>) {
         self.fences = hold.guards().map(leasehold::Guard::fence).collect();
         self.ids = hold.guards().map(|guard| guard.id().to_string()).collect();
     }

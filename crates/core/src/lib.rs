@@ -41,5 +41,8 @@ pub use leasehold_schedule::{Schedule, Slot};
 
 /// What is known of a job's runs. See [`Job::state`].
 pub mod job {
-    pub use crate::engine::past::{Ended, PastRun, Paused, Running, Start, Totals};
+    pub use crate::{
+        engine::past::{Ended, PastRun, Paused, Running, Start, Totals},
+        primitives::{BoxedRun, BoxedWork},
+    };
 }

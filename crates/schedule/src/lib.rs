@@ -25,6 +25,9 @@ use serde::{Deserialize, Serialize};
 /// The zone of a schedule that names none.
 pub const UTC: &str = "UTC";
 
+/// What the fields are called; the first may be left out.
+const FIELDS: [&str; 6] = ["second", "minute", "hour", "day", "month", "weekday"];
+
 /// A moment at which a job is to run, to the second: a point on a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -132,17 +135,32 @@ fn read(text: &str) -> Result<Cron, String> {
              six with seconds before them"
         ));
     }
-    let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-    parser.parse(text).map_err(|error| {
-        let (CronError::InvalidPattern(why)
-        | CronError::IllegalCharacters(why)
-        | CronError::ComponentError(why)) = &error
-        else {
-            return format!("{text:?} is not a schedule; write it like \"0 2 * * *\" (every day at two)");
+    parse(text).map_err(|error| {
+        let why = match &error {
+            CronError::InvalidPattern(why)
+            | CronError::IllegalCharacters(why)
+            | CronError::ComponentError(why) => format!(" ({})", why.trim_end_matches('.').to_lowercase()),
+            _ => String::new(),
         };
-        let why = why.trim_end_matches('.');
-        format!("{text:?} is not a schedule ({why}); write it like \"0 2 * * *\" (every day at two)")
+        let wrong = wrong_field(text).unwrap_or_default();
+        format!("{text:?} is not a schedule{wrong}{why}; write it like \"0 2 * * *\" (every day at two)")
     })
+}
+
+fn parse(text: &str) -> Result<Cron, CronError> {
+    CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build().parse(text)
+}
+
+/// The first field that is wrong by itself.
+fn wrong_field(text: &str) -> Option<String> {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let names = &FIELDS[FIELDS.len().checked_sub(fields.len())?..];
+    let wrong = |at: usize| {
+        let alone = (0..fields.len()).map(|each| if each == at { fields[at] } else { "*" });
+        parse(&alone.collect::<Vec<_>>().join(" ")).is_err()
+    };
+    let at = (0..fields.len()).find(|at| wrong(*at))?;
+    Some(format!(": {:?} is no {}", fields[at], names[at]))
 }
 
 fn zone_named(name: &str) -> Result<TimeZone, String> {
@@ -215,7 +233,9 @@ mod tests {
             ("", "has 0 fields"),
             ("* * * *", "has 4 fields"),
             ("* * * * * * *", "has 7 fields"),
-            ("61 * * * *", "is not a schedule"),
+            ("61 * * * *", "\"61\" is no minute"),
+            ("0 0 25 * * *", "\"25\" is no hour"),
+            ("0 2 * * FUN", "\"FUN\" is no weekday"),
             ("x * * * *", "is not a schedule"),
             ("@sometimes", "is not a schedule"),
             ("0 0 30 2 *", "never comes"),

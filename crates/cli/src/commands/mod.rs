@@ -4,7 +4,9 @@ pub(crate) mod acquire;
 pub(crate) mod bench;
 pub(crate) mod break_hold;
 pub(crate) mod completions;
+pub(crate) mod cron;
 pub(crate) mod doctor;
+pub(crate) mod job;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod release;
@@ -33,6 +35,8 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Run(args) => run::run(&args, &store.resolve()?, talk.volume()),
+        Command::Cron(args) => cron::run(&args, &store.resolve()?, talk.volume()),
+        Command::Job(args) => block_on(job::run(args, &store.resolve()?, talk)),
         Command::Acquire(args) => block_on(acquire::run(args, &store.resolve()?, talk.volume())),
         Command::Renew(args) => block_on(renew::run(args, &store.resolve()?, talk)),
         Command::Release(args) => block_on(release::run(args, &store.resolve()?)),

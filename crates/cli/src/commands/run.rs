@@ -1,6 +1,6 @@
 //! `run`: holds a lock while a command runs, and never lets the command outlive the lock.
 
-use std::{ffi::OsString, future::Future, path::PathBuf, process::Command, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use leasehold::{Client, Error, ErrorKind, Who, time::Clock};
 use nix::sys::signal::Signal;
@@ -15,16 +15,13 @@ use crate::{
     print::{self, Volume},
     status::Report,
     supervise::{
-        self, End, Ended, Plan, Stop,
+        self, End, Ended, Plan, Stop, errand,
         hold::Hold,
         lost_pipe::LostPipe,
-        signals::{ENDING, Signals},
+        signals::{ENDING, Signals, unless_signalled},
     },
     view::brief,
 };
-
-/// The grace if none is asked for and the lease is long enough.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Hold a lock while a command runs
 ///
@@ -131,7 +128,7 @@ impl Run<'_> {
         }
         let signals = Signals::catch(&ENDING);
         let mut signals = signals.map_err(|error| Failure::internal("cannot catch signals", error))?;
-        let who = Who::here().with_program(&program(&self.args.command));
+        let who = Who::here().with_program(&errand::program(&self.args.command));
         let client = match unless_signalled(&mut signals, self.settings.connect_as(who)).await {
             Ok(client) => client?,
             Err(signal) => return Ok(Exit::Signal(signal as i32)),
@@ -165,13 +162,13 @@ impl Run<'_> {
         };
         self.report.held_for(begun.until(self.clock.now()).saturating_sub(waited));
         let released = hold.release().await;
-        let Ended { end, leash } = ran.map_err(|failure| self.name_command(failure))?;
+        let Ended { end, leash } = ran.map_err(|failure| errand::naming(failure, &self.args.command))?;
         leash.end();
         Ok(self.conclude(&end, released))
     }
 
     /// All the locks that were asked for, or who has one of them.
-    async fn acquire(&self, client: &Client) -> Result<Result<Hold, Error>, Failure> {
+    async fn acquire(&self, client: &Client) -> Result<Result<Hold<'static>, Error>, Failure> {
         let Args { asking, no_renew, max_hold, .. } = self.args;
         let names = self.args.names();
         nested::refuse(client, &names, asking).await?;
@@ -216,7 +213,7 @@ impl Run<'_> {
         Exit::Signal(signal as i32)
     }
 
-    fn say_acquired(&self, hold: &Hold, waited: Duration) {
+    fn say_acquired(&self, hold: &Hold<'_>, waited: Duration) {
         for guard in hold.guards() {
             let (name, fence, waited) = (guard.name(), guard.fence(), brief(waited));
             let note = format!("{name:?} acquired after {waited}, fence {fence}");
@@ -224,27 +221,17 @@ impl Run<'_> {
         }
     }
 
-    fn plan(&self, client: &Client, hold: &Hold) -> Result<Plan, Failure> {
+    fn plan(&self, client: &Client, hold: &Hold<'_>) -> Result<Plan, Failure> {
         let Args { asking, max_hold, grace, on_lost, max_run, command, .. } = self.args;
         let lease = self.clock.now().until(hold.deadline());
         if asking.ttl.is_none() && max_hold.is_none() {
             // The lease comes from the store's settings. What is left of it is a little less than was asked for.
             self.args.check_grace(lease + lease / 32)?;
         }
-        let grace = grace.unwrap_or(GRACE.min(lease / 4)).min(lease / 3);
-        let command = prepared(command, client, hold);
+        let grace = errand::grace(*grace, lease);
+        let command = errand::prepared(command, client, hold);
         let id = hold.guards().next().map(leasehold::Guard::id);
         Ok(Plan { command, terms: Terms { grace, on_lost: *on_lost, id }, max_run: *max_run })
-    }
-
-    fn name_command(&self, failure: Failure) -> Failure {
-        match failure.exit {
-            Exit::NotFound | Exit::NotExecutable => {
-                let command = self.args.command.first().map(|command| command.to_string_lossy());
-                Failure::new(failure.exit, format!("{}: {}", command.unwrap_or_default(), failure.message))
-            }
-            _ => failure,
-        }
     }
 
     /// From how the child, its lock and its release went to what the shell is told.
@@ -313,37 +300,5 @@ impl Run<'_> {
             (None, true) => "lost: the lease ends, and --no-renew was given".to_owned(),
             (None, false) => "lost: the lease could not be renewed in time".to_owned(),
         }
-    }
-}
-
-/// What others see as the program that holds the lock.
-fn program(command: &[OsString]) -> String {
-    let path = command.first().map(PathBuf::from).unwrap_or_default();
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// The command with its environment.
-fn prepared(command: &[OsString], client: &Client, hold: &Hold) -> Command {
-    let (program, arguments) =
-        command.split_first().expect("the command line has a command, or it was refused");
-    let listed =
-        |text: &dyn Fn(&leasehold::Guard) -> String| hold.guards().map(text).collect::<Vec<_>>().join(",");
-    let mut prepared = Command::new(program);
-    prepared
-        .args(arguments)
-        .env("LEASEHOLD_NAME", listed(&|guard| guard.name().to_owned()))
-        .env("LEASEHOLD_FENCE", listed(&|guard| guard.fence().to_string()))
-        .env("LEASEHOLD_ID", listed(&|guard| guard.id().to_string()))
-        .env("LEASEHOLD_OWNER", client.who().client.to_string())
-        .env(nested::VARIABLE, nested::with(hold));
-    prepared
-}
-
-/// What the work gives, or the signal that came before.
-async fn unless_signalled<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Signal> {
-    tokio::select! {
-        biased;
-        signal = signals.next() => Err(signal),
-        done = work => Ok(done),
     }
 }

@@ -1,22 +1,39 @@
-//! What `run` holds: one lock or several, as one thing with one deadline.
+//! What a command runs under: one lock or several, as one thing with one deadline.
 
 use leasehold::{Guard, SetGuard, backend::Loss, time::Instant};
 
 /// The locks that are held, and their names in the order in which they were asked for.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct Hold<'g> {
     names: Vec<String>,
-    guard: SetGuard,
+    held: Held<'g>,
 }
 
-impl Hold {
+/// Whose the locks are.
+#[derive(Debug)]
+enum Held<'g> {
+    /// Ours, to give back.
+    Set(SetGuard),
+    /// A job's, which gives it back by itself.
+    Job(&'g Guard),
+}
+
+impl<'g> Hold<'g> {
     pub(crate) fn new(names: Vec<String>, guard: SetGuard) -> Self {
-        Self { names, guard }
+        Self { names, held: Held::Set(guard) }
+    }
+
+    /// The lock of a job that runs.
+    pub(crate) fn of_job(guard: &'g Guard) -> Self {
+        Self { names: vec![guard.name().to_owned()], held: Held::Job(guard) }
     }
 
     /// The guards, in the order in which the names were given. A name given twice has one guard, named twice.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Guard> {
-        self.names.iter().filter_map(|name| self.guard.guard(name))
+        self.names.iter().filter_map(|name| match &self.held {
+            Held::Set(set) => set.guard(name),
+            Held::Job(guard) => Some(*guard),
+        })
     }
 
     /// Until when all of them are ours.
@@ -41,18 +58,24 @@ impl Hold {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub(crate) async fn lost(&self) -> Loss {
-        self.guard.lost().await
+        match &self.held {
+            Held::Set(set) => set.lost().await,
+            Held::Job(guard) => guard.lost().await,
+        }
     }
 
-    /// Gives all of them back.
+    /// Gives back what is ours.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing: the releases go on in the background.
     pub(crate) async fn release(self) -> leasehold::Result<()> {
-        self.guard.release().await
+        match self.held {
+            Held::Set(set) => set.release().await,
+            Held::Job(_) => Ok(()),
+        }
     }
 
     fn first_to_end(&self) -> Option<&Guard> {
-        self.guard.guards().iter().min_by_key(|guard| guard.deadline())
+        self.guards().min_by_key(|guard| guard.deadline())
     }
 }

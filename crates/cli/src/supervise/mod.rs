@@ -7,6 +7,7 @@
 //! The child stays unreaped until the dead-man is done with its group, so its number cannot become another's.
 
 pub(crate) mod child;
+pub(crate) mod errand;
 pub(crate) mod hold;
 pub(crate) mod lost_pipe;
 pub(crate) mod signals;
@@ -86,7 +87,7 @@ pub(crate) enum Stop {
 pub(crate) async fn run(
     plan: Plan,
     client: &Client,
-    hold: &Hold,
+    hold: &Hold<'_>,
     lost: LostPipe,
     mut signals: Signals,
 ) -> Result<Ended, Failure> {

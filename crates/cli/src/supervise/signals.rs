@@ -57,6 +57,18 @@ impl Signals {
     }
 }
 
+/// What the work gives, or the signal that came before.
+pub(crate) async fn unless_signalled<T>(
+    signals: &mut Signals,
+    work: impl Future<Output = T>,
+) -> Result<T, Signal> {
+    tokio::select! {
+        biased;
+        signal = signals.next() => Err(signal),
+        done = work => Ok(done),
+    }
+}
+
 fn bit(signal: Signal) -> u64 {
     1 << (signal as u32 - 1)
 }

@@ -37,7 +37,7 @@ pub(super) struct Watch<'a> {
     child: Child,
     group: Group,
     leash: Leash,
-    hold: &'a Hold,
+    hold: &'a Hold<'a>,
     client: &'a Client,
     /// The reading end of the child's pipe, to make another writing end from.
     lost_read: OwnedFd,
@@ -54,7 +54,7 @@ impl<'a> Watch<'a> {
     pub(super) fn new(
         child: Child,
         leash: Leash,
-        hold: &'a Hold,
+        hold: &'a Hold<'a>,
         client: &'a Client,
         lost_read: OwnedFd,
         terminal: Option<Terminal>,

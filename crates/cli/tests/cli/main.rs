@@ -7,6 +7,7 @@ mod common;
 
 mod bench;
 mod crash;
+mod cron;
 mod doctor;
 mod listing;
 mod run;

@@ -17,7 +17,7 @@ use crate::{
     sync::atomic::AtomicBool,
 };
 
-pub use super::turns::{Run, Turn};
+pub use super::turns::{BoxedRun, BoxedWork, Run, Turn};
 
 /// Work that runs once per slot across a fleet, whatever the clocks of its machines say.
 ///
@@ -187,6 +187,20 @@ impl Job {
         let rules = self.rules()?;
         self.scheduled(&rules)?;
         turns::Fleet::new(self, rules)?.run(work).await.map_err(|error| self.about(error))
+    }
+
+    /// The same by work whose type is not known: what `#[scheduled]` uses. It can be sent to another task whatever the work
+    /// borrows.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As for [`run`](Self::run).
+    pub async fn run_boxed(&self, work: &BoxedWork) -> Result<()> {
+        let rules = self.rules()?;
+        self.scheduled(&rules)?;
+        turns::Fleet::new(self, rules)?.run_boxed(work).await.map_err(|error| self.about(error))
     }
 
     /// Waits for the next slot that falls to this process, runs it, and says what came of it: [`run`](Self::run) is this

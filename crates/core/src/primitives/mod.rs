@@ -19,7 +19,7 @@ pub(crate) use self::options::{DEFAULT_TTL, Options};
 pub use self::{
     election::{Election, Leader, Leaders, Leadership},
     guard::Guard,
-    job::{Job, JobPage, JobState, Run, Turn},
+    job::{BoxedRun, BoxedWork, Job, JobPage, JobState, Run, Turn},
     latch::Latch,
     lock::{Lock, Outcome},
     owner::Owner,

@@ -5,7 +5,7 @@
 //! book are read anew, and the slot is taken by a compare-and-set. Who wins that write runs, and nobody else, whatever they
 //! believe of the lock.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use leasehold_schedule::Slot;
 
@@ -103,6 +103,12 @@ impl<T, E: From<Error>> Performed<T, E> {
     }
 }
 
+/// One run of [`BoxedWork`].
+pub type BoxedRun<'r> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'r>>;
+
+/// Work that is not known by its type: see [`Job::run_boxed`].
+pub type BoxedWork = dyn for<'r> Fn(&'r Run) -> BoxedRun<'r> + Send + Sync;
+
 /// One member of the fleet.
 #[derive(Debug)]
 pub(super) struct Fleet {
@@ -125,19 +131,43 @@ impl Fleet {
         E: fmt::Display,
         F: AsyncFn(&Run) -> Result<T, E>,
     {
+        while let Some(run) = self.next_unless_closed().await? {
+            // How it ended is in the book and in the log.
+            drop(self.perform(run, &work).await);
+        }
+        Ok(())
+    }
+
+    /// The same by work that is not known by its type. The compiler sees that this can be sent, whatever the work borrows.
+    pub(super) async fn run_boxed(&self, work: &BoxedWork) -> Result<()> {
+        while let Some(run) = self.next_unless_closed().await? {
+            let begun = self.engine.clock.now();
+            let performed = if self.job.finishes {
+                Performed::Finished(work(&run).await)
+            } else {
+                tokio::select! {
+                    biased;
+                    loss = run.guard.lost() => Performed::Lost(loss),
+                    done = work(&run) => Performed::Finished(done),
+                }
+            };
+            self.write_down(run, begun, &performed).await;
+        }
+        Ok(())
+    }
+
+    /// A slot that falls to us, bearing with a store that fails; nothing once the client is shut down.
+    async fn next_unless_closed(&self) -> Result<Option<Run>> {
         loop {
-            let run = match self.next().await {
-                Ok(run) => run,
-                Err(error) if error.kind() == ErrorKind::Closed => return Ok(()),
+            match self.next().await {
+                Ok(run) => return Ok(Some(run)),
+                Err(error) if error.kind() == ErrorKind::Closed => return Ok(None),
                 Err(error) if error.retry() == Retry::No => return Err(error),
                 Err(error) => {
                     tracing::warn!(job = self.job.name(), %error, "trying again");
                     self.sleep_until(self.engine.clock.now().after(BEAR)).await;
-                    continue;
                 }
-            };
-            // How it ended is in the book and in the log.
-            drop(self.perform(run, &work).await);
+            }
         }
     }
 
@@ -187,18 +217,22 @@ impl Fleet {
                 done = work(&run) => Performed::Finished(done),
             }
         };
+        self.write_down(run, begun, &performed).await;
+        performed
+    }
+
+    async fn write_down<T, E: fmt::Display>(&self, run: Run, begun: Instant, performed: &Performed<T, E>) {
         let took = begun.until(self.engine.clock.now());
-        let ended = match &performed {
+        let ended = match performed {
             Performed::Finished(Ok(_)) => Ended::Done,
             Performed::Finished(Err(error)) if run.check().is_err() => Ended::Lost(words(&error.to_string())),
             Performed::Finished(Err(error)) => Ended::Failed(words(&error.to_string())),
             Performed::Lost(loss) => Ended::Lost(words(&loss.to_string())),
         };
-        self.write_down(run, took, ended).await;
-        performed
+        self.conclude(run, took, ended).await;
     }
 
-    async fn write_down(&self, run: Run, took: Duration, ended: Ended) {
+    async fn conclude(&self, run: Run, took: Duration, ended: Ended) {
         let name = self.job.name();
         if ended != Ended::Done {
             tracing::warn!(job = name, slot = %run.slot, ?ended, "a run did not end well");

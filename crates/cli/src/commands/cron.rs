@@ -1,0 +1,322 @@
+//! `cron`: a command that runs once per slot of a schedule across a fleet, on the same engine as jobs in programs.
+//!
+//! The child is watched over as `run` does it. A signal that comes while nothing runs ends the wait; one that comes while the
+//! command runs is the command's, and we end when it has.
+
+use std::{cell::Cell, ffi::OsString, time::Duration};
+
+use clap::ValueEnum;
+use leasehold::{CatchUp, Client, Job, Turn, Who};
+use nix::sys::signal::Signal;
+
+use super::{block_on, close};
+use crate::{
+    args::{Asking, duration},
+    config::Settings,
+    dead_man::{leash::Terms, message::OnLost},
+    exit::{Exit, Failure},
+    nested,
+    print::{self, Volume},
+    status::Report,
+    supervise::{
+        self, End, Ended, Plan, Stop, errand,
+        hold::Hold,
+        lost_pipe::LostPipe,
+        signals::{ENDING, Signals, unless_signalled},
+    },
+    view::{brief, moment},
+};
+
+/// Run a command once per slot of a schedule, on one machine of many
+///
+/// Start the same line on every machine. For each slot one of them runs the command, whatever their clocks say: slots go by
+/// the clock of the store. Without a schedule it runs once, now, unless another machine does or has done so within
+/// --at-least: for use under cron or systemd timers.
+///
+/// The command runs as under `run`: it is stopped before the job could pass to another machine, and finds
+/// LEASEHOLD_SLOT in its environment beside what `run` gives. `leasehold job` shows how it went.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job's name
+    name: String,
+
+    /// When it runs: a cron expression of five fields, or of six with seconds first
+    #[arg(long, value_name = "S")]
+    schedule: Option<String>,
+
+    /// The time zone of the schedule, such as Europe/Berlin [default: UTC]
+    #[arg(long, value_name = "Z", requires = "schedule")]
+    zone: Option<String>,
+
+    /// How long the command may take; it is stopped then
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    at_most: Duration,
+
+    /// How long a run counts though it is over sooner: no machine begins another meanwhile
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    at_least: Option<Duration>,
+
+    /// Begin up to this much after the slot, by chance
+    #[arg(long, value_name = "DUR", value_parser = duration, requires = "schedule")]
+    jitter: Option<Duration>,
+
+    /// What happens to slots that no machine could run in time
+    #[arg(long, value_name = "WHAT", default_value = "latest")]
+    catch_up: Policy,
+
+    /// The lease: how soon another machine may run it after this one has died [default: 30s]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    ttl: Option<Duration>,
+
+    /// Time between TERM and KILL [default: 5s, at most a quarter of the lease]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    grace: Option<Duration>,
+
+    /// What it is for, shown to whoever finds the lock busy
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+
+    /// The exit code when there is no schedule and it was not to be run now
+    #[arg(short = 'E', long, value_name = "N", default_value_t = 0)]
+    conflict_exit_code: u8,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What happens to slots that were missed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Policy {
+    /// The latest is run, late
+    Latest,
+    /// They are run one after the other
+    All,
+    /// They are not run
+    Skip,
+}
+
+impl From<Policy> for CatchUp {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Latest => Self::Latest,
+            Policy::All => Self::All,
+            Policy::Skip => Self::Skip,
+        }
+    }
+}
+
+/// Runs the job until it is told to end; without a schedule, once.
+pub(crate) fn run(args: &Args, settings: &Settings, volume: Volume) -> Result<Exit, Failure> {
+    // Before anything else is opened: see there why.
+    let lost = LostPipe::open().map_err(no_pipe)?;
+    block_on(go(args, settings, volume, lost))
+}
+
+async fn go(args: &Args, settings: &Settings, volume: Volume, lost: LostPipe) -> Result<Exit, Failure> {
+    let signals = Signals::catch(&ENDING);
+    let mut signals = signals.map_err(|error| Failure::internal("cannot catch signals", error))?;
+    let who = Who::here().with_program(&errand::program(&args.command));
+    let client = match unless_signalled(&mut signals, settings.connect_as(who)).await {
+        Ok(client) => client?,
+        Err(signal) => return Ok(Exit::Signal(signal as i32)),
+    };
+    let mut cron = Cron { args, client: &client, volume, signals, lost: Some(lost) };
+    let ended = cron.go().await;
+    close(&client).await;
+    ended
+}
+
+/// One `cron`, with what it needs along the way.
+struct Cron<'a> {
+    args: &'a Args,
+    client: &'a Client,
+    volume: Volume,
+    signals: Signals,
+    /// The pipe of the next child, made when the last one's is closed: so it keeps its low number.
+    lost: Option<LostPipe>,
+}
+
+/// How one turn went.
+enum Passed {
+    /// The command ran and ended.
+    Ran(Exit),
+    /// It was not to be run.
+    Not(String, Volume),
+    /// A signal came: this is what the shell is told.
+    Signalled(Exit),
+}
+
+impl Cron<'_> {
+    async fn go(&mut self) -> Result<Exit, Failure> {
+        let is_scheduled = self.args.schedule.is_some();
+        let asking = Asking { nonblock: !is_scheduled, ..Asking::default() };
+        nested::refuse(self.client, std::slice::from_ref(&self.args.name), &asking).await?;
+        let job = self.job();
+        loop {
+            match self.turn(&job).await {
+                Ok(Passed::Ran(_)) if is_scheduled => {}
+                Ok(Passed::Ran(exit) | Passed::Signalled(exit)) => return Ok(exit),
+                Ok(Passed::Not(why, volume)) => {
+                    print::note(self.volume, volume, &format!("{:?} is not run: {why}", self.args.name));
+                    return Ok(Exit::Busy(self.args.conflict_exit_code));
+                }
+                // A store that is away comes back; a command that cannot be started may be there for the next slot.
+                Err(failure) if is_scheduled && !is_hopeless(failure.exit) => {
+                    print::warn(&failure.message);
+                    let pause = tokio::time::sleep(Duration::from_secs(1));
+                    if let Err(signal) = unless_signalled(&mut self.signals, pause).await {
+                        return Ok(Exit::Signal(signal as i32));
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn job(&self) -> Job {
+        let Args { name, schedule, zone, at_most, at_least, jitter, catch_up, ttl, label, .. } = self.args;
+        let mut job = self.client.job(name).at_most(*at_most).catch_up((*catch_up).into()).finish_on_loss();
+        if let Some(schedule) = schedule {
+            job = job.schedule(schedule);
+        }
+        if let Some(zone) = zone {
+            job = job.zone(zone);
+        }
+        if let Some(at_least) = *at_least {
+            job = job.at_least(at_least);
+        }
+        if let Some(jitter) = *jitter {
+            job = job.jitter(jitter);
+        }
+        if let Some(ttl) = *ttl {
+            job = job.ttl(ttl);
+        }
+        label.iter().fold(job, |job, label| job.label(label))
+    }
+
+    /// Waits for a slot of ours and runs it; or runs it now, if it has no schedule.
+    async fn turn(&mut self, job: &Job) -> Result<Passed, Failure> {
+        let lost = self.lost.take().map_or_else(LostPipe::open, Ok).map_err(no_pipe)?;
+        let (is_running, mut ran) = (Cell::new(false), None);
+        let (args, client) = (self.args, self.client);
+        let work = async |run: &leasehold::Run| {
+            // From here on there is something to be brought to its end, and to be written down.
+            is_running.set(true);
+            let ended = errand(args, client, run, lost).await;
+            let Ended { end, leash } = ended.map_err(|failure| errand::naming(failure, &args.command))?;
+            let (exit, said) = conclude(args, &end);
+            ran = Some((exit, leash));
+            said.map_or(Ok(()), |said| Err(Failure::new(exit, said)))
+        };
+        let taken = async {
+            match args.schedule {
+                Some(_) => job.run_next(work).await.map(Turn::Ran),
+                None => job.run_once(work).await,
+            }
+        };
+        let (turn, signal) = until_idle(&mut self.signals, &is_running, taken).await;
+        self.lost = LostPipe::open().ok();
+        if let Some((exit, leash)) = ran {
+            leash.end();
+            if let Some(Err(failure)) = turn {
+                print::note(self.volume, Volume::Normal, &format!("{:?}: {failure}", args.name));
+            }
+            return Ok(signal.map_or(Passed::Ran(exit), |_| Passed::Signalled(exit)));
+        }
+        match turn {
+            None => Ok(Passed::Signalled(Exit::Signal(signal.map_or(0, |signal| signal as i32)))),
+            Some(turn) => turn.map(not_run),
+        }
+    }
+}
+
+/// What the work gives, and the signal that came meanwhile. One that comes while nothing runs ends it.
+async fn until_idle<T>(
+    signals: &mut Signals,
+    is_running: &Cell<bool>,
+    work: impl Future<Output = T>,
+) -> (Option<T>, Option<Signal>) {
+    let (mut work, mut heard) = (std::pin::pin!(work), None);
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                heard = Some(signal);
+                if !is_running.get() {
+                    return (None, heard);
+                }
+            }
+            done = &mut work => return (Some(done), heard),
+        }
+    }
+}
+
+/// Runs the command for this slot.
+async fn errand(
+    args: &Args,
+    client: &Client,
+    run: &leasehold::Run,
+    lost: LostPipe,
+) -> Result<Ended, Failure> {
+    let signals = Signals::catch(&ENDING);
+    let signals = signals.map_err(|error| Failure::internal("cannot catch signals", error))?;
+    let hold = Hold::of_job(run.guard());
+    let mut command = errand::prepared(&args.command, client, &hold);
+    command.env("LEASEHOLD_SLOT", run.slot().to_string());
+    let grace = errand::grace(args.grace, run.guard().remaining());
+    let terms = Terms { grace, on_lost: OnLost::Kill, id: Some(run.guard().id()) };
+    supervise::run(Plan { command, terms, max_run: None }, client, &hold, lost, signals).await
+}
+
+/// What the shell is told, and what is written down if it did not go well.
+fn conclude(args: &Args, end: &End) -> (Exit, Option<String>) {
+    let own = Report::exit_of(end.status);
+    match &end.stopped {
+        Some(Stop::Lost(loss)) => (
+            Exit::of_loss(loss),
+            Some(format!("{loss}; the command was stopped, and may have overlapped with another")),
+        ),
+        Some(Stop::DeadlineNear | Stop::TimeUp) => {
+            let at_most = brief(args.at_most);
+            (
+                Exit::Lost,
+                Some(format!("--at-most of {at_most} is over, or renewing failed; the command was stopped")),
+            )
+        }
+        Some(Stop::Unwatched) => {
+            let said = "the process that watches over the command could not be kept; the command was stopped";
+            (Exit::Internal, Some(said.to_owned()))
+        }
+        None => match own {
+            Exit::Child(0) => (own, None),
+            Exit::Child(code) => (own, Some(format!("the command ended with code {code}"))),
+            _ => (own, Some(format!("the command was ended by signal {}", own.code().saturating_sub(128)))),
+        },
+    }
+}
+
+/// Why a turn came to nothing.
+fn not_run(turn: Turn<()>) -> Passed {
+    match turn {
+        Turn::Ran(()) => Passed::Ran(Exit::Success),
+        Turn::Busy(busy) => Passed::Not(busy.to_string(), Volume::Verbose),
+        Turn::Resting(until) => {
+            Passed::Not(format!("the last run counts until {}", moment(until)), Volume::Verbose)
+        }
+        Turn::Paused(paused) => {
+            let why = format!("paused by {} since {}: {}", paused.by, moment(paused.since), paused.why);
+            Passed::Not(why, Volume::Normal)
+        }
+        _ => Passed::Not("no slot is due".to_owned(), Volume::Verbose),
+    }
+}
+
+/// What waiting does not help against.
+fn is_hopeless(exit: Exit) -> bool {
+    matches!(exit, Exit::Usage | Exit::Config | Exit::Denied | Exit::Internal)
+}
+
+fn no_pipe(error: std::io::Error) -> Failure {
+    Failure::internal("cannot make a pipe", error)
+}
