@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     commands::{
-        acquire, bench, break_hold, completions, cron, doctor, job, ls, man, release, renew, run, serve, show,
-        watch,
+        acquire, bench, break_hold, completions, cron, doctor, job, ls, man, release, renew, run, serve,
+        show, watch,
     },
     config,
     print::Volume,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leasehold::backend::{LockState, StoreInfo};
 use leasehold_console::view::{LockView, PastView};
 use serde::Serialize;

@@ -12,16 +12,21 @@ pub mod attribute;
 pub mod blocking;
 mod config;
 mod connect;
+#[cfg(feature = "macros")]
+mod scheduled;
 mod url;
 
 pub use leasehold_core::*;
 
-#[cfg(feature = "macros")]
-pub use crate::attribute::{Held, held};
 pub use crate::{
     ambient::{install, install_as, installed, installed_as},
     config::{ClientConfig, Config, FromEnv, from_env},
     connect::{Settings, connect, connect_with},
+};
+#[cfg(feature = "macros")]
+pub use crate::{
+    attribute::{Held, held},
+    scheduled::{Scheduled, run_all},
 };
 
 /// Holds a lock while the function runs.
@@ -68,3 +73,45 @@ pub use crate::{
 /// that body: with `reentrant` each of them may enter what it holds.
 #[cfg(feature = "macros")]
 pub use leasehold_macros::locked;
+
+/// Makes a job of a function: work that runs once per slot of a schedule, on one machine of all that run it.
+///
+/// ```no_run
+/// # use leasehold::{Error, Run, connect, install, run_all, scheduled};
+/// # #[derive(Clone)] struct Pool;
+/// # impl Pool { async fn archive(&self, fence: u64) -> Result<(), std::io::Error> { Ok(()) } }
+/// #[scheduled(cron = "0 2 * * *", zone = "Europe/Berlin", name = "nightly", at_most = "2h", at_least = "5m")]
+/// async fn nightly(run: &Run, db: Pool) -> Result<(), std::io::Error> {
+///     db.archive(run.fence()).await
+/// }
+///
+/// #[scheduled(cron = "*/10 * * * * *", name = "sweep", at_most = "10s", catch_up = skip)]
+/// async fn sweep() {}
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+/// # let db = Pool;
+/// install(connect("redis://127.0.0.1").await?)?;
+/// run_all([nightly(db), sweep()]).await          // the same line on every machine
+/// # }
+/// ```
+///
+/// It goes on an `async fn` that stands by itself and returns nothing or a `Result` whose error has `Display`. What remains
+/// is a function of that name that takes the same arguments, but for the [`Run`], and gives a [`Scheduled`]: run it, or
+/// several with [`run_all`]. The arguments are cloned for every run. The schedule, its zone and all lengths of time are
+/// checked by the compiler.
+///
+/// | option | |
+/// |---|---|
+/// | `cron = "0 2 * * *"` | when: five fields, `minute hour day month weekday`, or six with seconds before them |
+/// | `zone = "Europe/Berlin"` | the time zone of that; UTC unless said |
+/// | `name = "nightly"` | the job's name, the same on every machine |
+/// | `at_most = "2h"` | how long a run may take: it is dropped then |
+/// | `at_least = "5m"` | how long a run counts though it is over sooner |
+/// | `jitter = "30s"` | begins up to this much later, by chance |
+/// | `catch_up = latest`, `all`, `skip` | what happens to slots that nobody could run in time; the latest is run unless said |
+/// | `ttl = "30s"` | how soon another machine may run it after this one has died |
+/// | `client = locks` | a [`Client`] among the arguments; `client = "reports"` is the one [installed](install_as) under that name. Without it, the [installed](install) one |
+///
+/// What it promises, and what becomes of slots that were missed, [`Job`] says.
+#[cfg(feature = "macros")]
+pub use leasehold_macros::scheduled;

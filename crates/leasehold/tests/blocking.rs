@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use leasehold::{Error, ErrorKind, Owner, backend::BreakOutcome, blocking};
+use leasehold::{Error, ErrorKind, Owner, Turn, backend::BreakOutcome, blocking};
 use tokio::runtime::Builder;
 
 /// Longer than any test takes: whoever waits that long waits for what never comes.
@@ -16,6 +16,33 @@ const LONG: &str = "60s";
 
 fn memory() -> blocking::Client {
     blocking::connect("memory:").unwrap()
+}
+
+#[test]
+fn a_job_runs_on_the_thread_that_runs_it() {
+    let (locks, here) = (memory(), thread::current().id());
+    let job = locks.job("report").at_most("1m").at_least("1h");
+    let turn = job.run_once(|run| {
+        run.check()?;
+        // It may wait for locks of its own.
+        locks.lock("other").acquire()?.release()?;
+        Ok::<_, Error>(thread::current().id())
+    });
+    assert!(matches!(turn, Ok(Turn::Ran(thread)) if thread == here), "{turn:?}");
+    let turn = job.run_once(|_| Ok::<_, Error>(()));
+    assert!(matches!(turn, Ok(Turn::Resting(_))), "{turn:?}");
+    assert_eq!(job.state().unwrap().unwrap().totals.done, 1);
+    assert_eq!(locks.jobs("", None, 10).unwrap().jobs.len(), 1);
+    job.pause("enough").unwrap();
+    assert!(job.resume().unwrap().is_some());
+    let (ticking, seen) = (locks.job("tick").schedule("* * * * * *").at_most("1m"), mpsc::channel());
+    let ended = ticking.run(|run| {
+        seen.0.send(run.slot()).unwrap();
+        // It is told so by its next look, and ends.
+        thread::scope(|scope| scope.spawn(|| locks.shutdown("0s")).join().unwrap())
+    });
+    ended.unwrap();
+    assert_eq!(seen.1.try_iter().count(), 1);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use syn::{
     token::Paren,
 };
 
-use crate::{time::Time, words::instead};
+use crate::{list, time::Time};
 
 const WORDS: &[&str] =
     &["key", "client", "wait", "ttl", "max_hold", "kind", "reentrant", "on_busy", "on_lost"];
@@ -73,24 +73,9 @@ pub(crate) enum OnLost {
 impl Parse for Options {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut options = Self::default();
-        let mut said: Vec<String> = Vec::new();
-        while !input.is_empty() {
-            if input.peek(LitStr) {
-                return Err(input.error("say what this text is; write `key = \"…\"`"));
-            }
-            let word = input.call(Ident::parse_any)?;
-            if said.contains(&word.to_string()) {
-                let several =
-                    if word == "key" { "; for several keys write `key = [\"a\", \"b\"]`" } else { "" };
-                return Err(Error::new_spanned(&word, format!("`{word}` is said twice{several}")));
-            }
-            said.push(word.to_string());
-            options.option(&word, input)?;
-            if !input.is_empty() {
-                let comma: Result<Token![,]> = input.parse();
-                comma.map_err(|error| Error::new(error.span(), "a comma is missing between two options"))?;
-            }
-        }
+        list::each(input, "key", "; for several keys write `key = [\"a\", \"b\"]`", |word, input| {
+            options.option(word, input)
+        })?;
         options.check()?;
         Ok(options)
     }
@@ -98,13 +83,7 @@ impl Parse for Options {
 
 impl Options {
     fn option(&mut self, word: &Ident, input: ParseStream<'_>) -> Result<()> {
-        let name = word.to_string();
-        if !WORDS.contains(&name.as_str()) {
-            return Err(Error::new_spanned(
-                word,
-                format!("unknown option `{word}`; {}", instead(&name, WORDS)),
-            ));
-        }
+        let name = list::known(word, WORDS)?;
         if name == "reentrant" {
             if input.peek(Token![=]) {
                 return Err(input.error("write `reentrant` alone; leave it out where it is not wanted"));
@@ -112,12 +91,7 @@ impl Options {
             self.reentrant = Some(word.span());
             return Ok(());
         }
-        let equals: Result<Token![=]> = input.parse();
-        equals
-            .map_err(|_| Error::new_spanned(word, format!("`{word}` needs a value; write `{word} = …`")))?;
-        if input.is_empty() {
-            return Err(Error::new_spanned(word, format!("`{word}` needs a value; write `{word} = …`")));
-        }
+        list::value(word, input)?;
         match name.as_str() {
             "key" => self.keys = keys(input.parse()?)?,
             "client" => self.client = Client::read(input.parse()?),
@@ -177,7 +151,7 @@ fn not_a_key(expr: &Expr) -> Error {
 }
 
 impl Client {
-    fn read(expr: Expr) -> Self {
+    pub(crate) fn read(expr: Expr) -> Self {
         match expr {
             Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Self::InstalledAs(name),
             other => Self::Expression(Box::new(other)),
@@ -186,7 +160,7 @@ impl Client {
 }
 
 /// A word out of a few, with what it has in parentheses.
-fn choice(input: ParseStream<'_>, option: &str, known: &[&str]) -> Result<Ident> {
+pub(crate) fn choice(input: ParseStream<'_>, option: &str, known: &[&str]) -> Result<Ident> {
     let refuse = |word: &str| format!("`{option}` is one of {}{word}", known.join(", "));
     let word = input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), refuse("")))?;
     let bare = |known: &&str| known.split('(').next().is_some_and(|known| word == known);

@@ -1,14 +1,16 @@
-//! What `#[locked]` writes into a function: not for use by hand.
+//! What `#[locked]` and `#[scheduled]` write into a function: not for use by hand.
 //!
 //! The attribute makes a [`Wanted`] of what it was told and an [`Answer`] of what the function returns. Only who acquired
 //! what is wanted can have the answer run a body: [`Acquired`] is the proof, and comes from nowhere else.
 
+mod again;
 mod answer;
 mod fits;
 mod held;
 mod wanted;
 
 pub use self::{
+    again::{Again, Ends, again, ended},
     answer::Answer,
     fits::{Carries, Fails, KeyPart, Locks, LocksHere, Skips},
     held::{Acquired, Held, held},

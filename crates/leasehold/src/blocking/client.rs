@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::RuntimeFlavor;
 
-use super::{Election, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime};
+use super::{Election, Job, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime};
 use crate::{
-    AuditPage, ClaimId, Error, ErrorKind, Operation, Past, Result, Settings, Span, Stats, Ticket, Who,
+    AuditPage, ClaimId, Error, ErrorKind, JobPage, Operation, Past, Result, Settings, Span, Stats, Ticket,
+    Who,
     backend::{Backend, BreakOutcome, Broken, Finding, LockPage, LockState, StoreInfo},
 };
 
@@ -38,6 +39,7 @@ front! {
         latch(name: &str) -> Latch [latch: Latch(latch)];
         rate_limiter(name: &str) -> RateLimiter [limiter: RateLimiter(limiter)];
         election(name: &str) -> Election [election: Election(election)];
+        job(name: &str) -> Job [job: Job(job)];
         set() -> LockSet [set: LockSet(set)];
         info() -> &StoreInfo;
         who() -> &Who;
@@ -50,6 +52,7 @@ front! {
     waits {
         inspect(name: &str) -> Result<Option<LockState>>;
         list(prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage>;
+        jobs(prefix: &str, cursor: Option<&str>, limit: usize) -> Result<JobPage>;
         break_hold(name: &str, id: ClaimId, reason: &str) -> Result<BreakOutcome>;
         break_hold_as(name: &str, id: ClaimId, broken: Broken) -> Result<BreakOutcome>;
         audit(cursor: Option<&str>, limit: usize) -> Result<AuditPage>;

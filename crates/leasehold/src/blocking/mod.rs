@@ -26,6 +26,7 @@ mod front;
 mod client;
 mod election;
 mod guard;
+mod job;
 mod latch;
 mod lock;
 mod rate_limiter;
@@ -37,6 +38,7 @@ pub use self::{
     client::{Client, connect, connect_with},
     election::{Election, Leaders, Leadership},
     guard::{Guard, GuardRef},
+    job::Job,
     latch::Latch,
     lock::{Lock, Outcome, RwLock, Semaphore},
     rate_limiter::RateLimiter,

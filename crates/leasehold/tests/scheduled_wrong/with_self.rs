@@ -1,0 +1,12 @@
+//! A method.
+
+use leasehold::scheduled;
+
+struct Shop;
+
+impl Shop {
+    #[scheduled(cron = "0 2 * * *", name = "nightly", at_most = "2h")]
+    async fn nightly(&self) {}
+}
+
+fn main() {}
