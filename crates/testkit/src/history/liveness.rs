@@ -41,7 +41,7 @@ pub fn outages(history: &[Event], windows: &[Window], end: u64) -> Vec<Outage> {
 }
 
 /// Names that were not had any more at the end of a time, though somebody that lives wanted them: since the last that
-/// held one let go, others have asked for it for at least so long, or [`MANY`] were refused over so long. A name that
+/// held one let go, others have asked for it for at least so long, or many were refused over so long. A name that
 /// nobody asked for is not stuck.
 pub fn stuck(history: &[Event], windows: &[Window], [from, until]: [u64; 2], least: u64) -> Vec<String> {
     let (deaths, asks) = (deaths(windows), asks(history, windows, until));
