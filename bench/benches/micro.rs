@@ -98,8 +98,19 @@ mod record {
             let (mode, shape, life, ttl) =
                 (Mode::Exclusive, Shape::default(), Life::Session, Duration::from_secs(30));
             let who = Arc::new(Who::here());
-            let spec =
-                ClaimSpec { id, key, mode, shape, ttl, fair: false, life, who, label: None, location: None, fences: 1 };
+            let spec = ClaimSpec {
+                id,
+                key,
+                mode,
+                shape,
+                ttl,
+                fair: false,
+                life,
+                who,
+                label: None,
+                location: None,
+                fences: 1,
+            };
             let attempt = Step::Attempt { spec: Arc::new(spec), waiting: false };
             Self { client, attempt, release: Step::Release { id, barrier: false } }
         }

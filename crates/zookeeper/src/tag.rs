@@ -112,7 +112,15 @@ mod tests {
     use super::*;
 
     fn tag() -> Tag {
-        Tag { who: Arc::new(Who::here()), label: None, ttl: 5, count: 1, shared: false, served: true }
+        Tag {
+            who: Arc::new(Who::here()),
+            label: None,
+            location: None,
+            ttl: 5,
+            count: 1,
+            shared: false,
+            served: true,
+        }
     }
 
     /// Anything, ours cut off or with a byte of something else, and ours with numbers at their ends.
