@@ -50,24 +50,28 @@ function draw(view) {
   view.drawing.setAttribute('aria-label', summary(view.series));
 }
 
-/** Where a point lies: time to the right, counts upwards, the newest at the right edge. The very last is still filling. */
+/** Where a point lies: time to the right, counts upwards, the newest at the right edge. The very last is still filling. A server
+    that could not look has left points out: their place stays empty. */
 function scaled({ step_ms, points }, width) {
   const per = width < NARROW ? 3 : 1;
-  const shown = gathered(points.slice(-SHOWN - 1, -1), per, step_ms);
+  const shown = gathered(points.slice(0, -1), per, step_ms).filter((one, _, all) => all.at(-1).time - one.time < step_ms * SHOWN);
   const most = nice(Math.max(4, ...shown.map((one) => Math.max(one.acquires, one.waits, one.lost))));
   const wide = width - EDGE.left - EDGE.right;
   const high = HEIGHT - EDGE.top - EDGE.bottom;
-  const x = (index) => EDGE.left + wide - ((shown.length - 1 - index) * wide * per) / (SHOWN - 1);
+  const whole = step_ms * (SHOWN - 1);
+  const newest = shown.at(-1)?.time ?? 0;
+  const x = (index) => EDGE.left + wide - ((newest - shown[index].time) * wide) / whole;
   const y = (value) => EDGE.top + high - (value * high) / most;
-  return { shown, most, x, y, width, wide, per, step: step_ms };
+  return { shown, most, x, y, width, wide, newest, whole, gap: step_ms * per * 3 };
 }
 
 /** Points put together by so many, where there is no room for each; always the same ones, so that nothing flickers. */
 function gathered(points, per, step) {
   const groups = new Map();
   for (const one of points) {
-    const key = Math.floor(Date.parse(one.at) / step / per);
-    const sum = groups.get(key) ?? { at: one.at, acquires: 0, waits: 0, lost: 0 };
+    const time = Date.parse(one.at);
+    const key = Math.floor(time / step / per);
+    const sum = groups.get(key) ?? { at: one.at, time, acquires: 0, waits: 0, lost: 0 };
     sum.acquires += one.acquires;
     sum.waits += one.waits;
     sum.lost += one.losses + one.broken;
@@ -82,13 +86,12 @@ function nice(value) {
   return [1, 2, 3, 4, 6, 8, 10].map((factor) => factor * power).find((round) => round >= value);
 }
 
-function grid({ most, y, width, wide, step }) {
+function grid({ most, y, width, wide, whole }) {
   const lines = [0, 0.5, 1].map((part) => {
     const at = y(most * part);
     return [s('line', { class: 'grid', x1: EDGE.left, x2: width - EDGE.right, y1: at, y2: at }),
       s('text', { class: 'tick', x: EDGE.left - 8, y: at + 4, 'text-anchor': 'end' }, count(most * part))];
   });
-  const whole = step * (SHOWN - 1);
   const times = [0, 1 / 3, 2 / 3, 1].map((part) => s('text', {
     class: 'tick', x: EDGE.left + wide * part, y: HEIGHT - 6, 'text-anchor': part === 0 ? 'start' : part === 1 ? 'end' : 'middle',
   }, part === 1 ? t('chart.now') : `−${span(Math.round((whole * (1 - part)) / 60_000) * 60_000)}`));
@@ -96,15 +99,19 @@ function grid({ most, y, width, wide, step }) {
 }
 
 function curves(scale) {
-  const { shown, x, y } = scale;
+  const { shown, x, y, gap } = scale;
   if (shown.length < 2) return s('text', { class: 'tick', x: (EDGE.left + scale.width) / 2, y: HEIGHT / 2 - 20, 'text-anchor': 'middle' }, t('chart.soon'));
-  const path = (key) => shown.map((one, index) => `${index ? 'L' : 'M'}${x(index).toFixed(1)} ${y(one[key]).toFixed(1)}`).join('');
-  const ground = `L${x(shown.length - 1)} ${y(0)}L${x(0)} ${y(0)}Z`;
+  const follows = (index) => index > 0 && shown[index].time - shown[index - 1].time <= gap;
+  const ends = (index) => index === shown.length - 1 || !follows(index + 1);
+  const spot = (index, key) => `${x(index).toFixed(1)} ${y(shown[index][key]).toFixed(1)}`;
+  const path = (key) => shown.map((_, index) => `${follows(index) ? 'L' : 'M'}${spot(index, key)}`).join('');
+  const ground = (index) => `${x(index).toFixed(1)} ${y(0)}`;
+  const area = shown.map((_, index) => `${follows(index) ? '' : `M${ground(index)}`}L${spot(index, 'acquires')}${ends(index) ? `L${ground(index)}Z` : ''}`).join('');
   const losses = shown.map((one, index) => one.lost && [
     s('path', { class: 'losses stem', d: `M${x(index)} ${y(0)}V${y(one.lost)}` }),
     s('path', { class: 'losses', d: diamond(x(index), y(one.lost), 4.5) }),
   ]);
-  return [s('path', { class: 'acquires area', d: path('acquires') + ground }), s('path', { class: 'acquires', d: path('acquires') }),
+  return [s('path', { class: 'acquires area', d: area }), s('path', { class: 'acquires', d: path('acquires') }),
     s('path', { class: 'waits', d: path('waits') }), losses.filter(Boolean)];
 }
 
@@ -121,9 +128,10 @@ function cursor({ shown, x, y, most }, at) {
 
 function nearest({ scale, drawing }, event) {
   const across = event.clientX - drawing.getBoundingClientRect().left;
-  const { shown, wide, per } = scale;
-  const index = shown.length - 1 - Math.round(((EDGE.left + wide - across) * (SHOWN - 1)) / wide / per);
-  return shown.length ? Math.min(shown.length - 1, Math.max(0, index)) : null;
+  const { shown, wide, newest, whole } = scale;
+  const time = newest - ((EDGE.left + wide - across) * whole) / wide;
+  const nearer = (best, one, index) => (Math.abs(one.time - time) < Math.abs(shown[best].time - time) ? index : best);
+  return shown.length ? shown.reduce(nearer, 0) : null;
 }
 
 function walk(view, event) {

@@ -124,7 +124,7 @@ impl Stage {
         let lock = client.lock(name).fair().wait(HOURS);
         self.waiting.spawn(async move {
             let _guard = lock.acquire().await;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         eventually(async || waiters(client, name).await > before).await;
     }
