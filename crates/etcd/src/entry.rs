@@ -119,7 +119,15 @@ mod tests {
     fn entry() -> Entry {
         let (take, of) = (NonZeroU32::MIN, NonZeroU32::MAX);
         let who = Arc::new(Who::here());
-        Entry { format: FORMAT, mode: Mode::Permits { take, of }, count: 1, since: 7, who, label: None }
+        Entry {
+            format: FORMAT,
+            mode: Mode::Permits { take, of },
+            count: 1,
+            since: 7,
+            who,
+            label: None,
+            location: None,
+        }
     }
 
     /// Anything, and ours with something else in one place.
