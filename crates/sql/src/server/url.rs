@@ -131,7 +131,12 @@ pub(crate) fn encryption<'h>(tls: Tls, hosts: impl IntoIterator<Item = &'h str>)
 
 #[cfg(test)]
 mod tests {
+    use proptest::{proptest, test_runner::Config};
+
     use super::*;
+
+    /// Anything behind a scheme, with options that are ours, theirs, or nobody's.
+    const TAIL: &str = "[a-z0-9%@:,/#.+锁\\[\\]]{0,30}[?]?((command_timeout|connections|sslmode|listen|host|port|what)=[a-z0-9%@+.]{0,8}&?){0,3}";
 
     #[test]
     fn who_names_an_authority_wants_tls() {
@@ -150,16 +155,6 @@ mod tests {
         assert_eq!(session("10s").expect("fine"), Some(Duration::from_secs(10)));
         assert!(["1s", "2h", "soon"].into_iter().all(|value| session(value).is_err()));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::{proptest, test_runner::Config};
-
-    use super::*;
-
-    /// Anything behind a scheme, with options that are ours, theirs, or nobody's.
-    const TAIL: &str = "[a-z0-9%@:,/#.+锁\\[\\]]{0,30}[?]?((command_timeout|connections|sslmode|listen|host|port|what)=[a-z0-9%@+.]{0,8}&?){0,3}";
 
     proptest! {
         #![proptest_config(Config { cases: 1000, failure_persistence: None, ..Config::default() })]
