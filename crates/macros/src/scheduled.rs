@@ -28,6 +28,7 @@ pub(crate) fn scheduled(options: TokenStream, item: &TokenStream) -> Result<Toke
     Ok(quote! {
         #(#attributes)*
         #visibility fn #name(#(#arguments),*) -> ::leasehold::Scheduled {
+            #[allow(clippy::unused_async)]
             #function
             ::leasehold::Scheduled::new(#client.map(|client| client #job), #work)
         }

@@ -185,7 +185,7 @@ impl Fleet {
                     }
                 }
                 Verdict::Later(until) | Verdict::Resting(until) => {
-                    self.sleep_until(now.instant_of(until)).await
+                    self.sleep_until(now.instant_of(until)).await;
                 }
                 Verdict::Paused(_) => self.sleep_until(now.instant_of(self.after(now.time))).await,
             }
