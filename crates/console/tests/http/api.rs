@@ -1,9 +1,19 @@
 //! What the routes promise, asked for over HTTP.
 
+use std::fmt::Write as _;
+
 use leasehold::backend::Loss;
 use serde_json::{Value, json};
 
 use crate::client::{LIMIT, Served};
+
+/// A text that any part of a URL can carry.
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "%{byte:02X}");
+        out
+    })
+}
 
 /// Asks until the answer is as it should be.
 pub(crate) async fn until(served: &Served, path: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -58,7 +68,7 @@ async fn a_request_that_waits_gets_the_lock_when_it_is_released() {
     let releasing = async {
         let queued = async {
             while served.client.stats().waiting == 0 {
-                tokio::task::yield_now().await
+                tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(LIMIT, queued).await.expect("the request waits");
@@ -97,7 +107,7 @@ async fn names_hold_anything() {
     let names = ["a/b", "<img src=x onerror=alert(1)>", "100%", "..", ".", "锁 ?&#", "a+b"];
     for name in names {
         let guard = served.client.lock(name).acquire().await.unwrap();
-        let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(name);
         for path in [format!("/api/v1/locks/{encoded}"), format!("/api/v1/locks/-?name={encoded}")] {
             let shown = served.get(&path).await.json();
             assert_eq!(shown["lock"]["name"], name, "{path}");
@@ -165,7 +175,7 @@ async fn the_table_is_read_page_by_page_and_filtered() {
         assert!(locks.len() <= 10);
         names.extend(locks.iter().map(|lock| lock["name"].as_str().unwrap().to_owned()));
         let Some(next) = page["next"].as_str() else { break };
-        cursor = next.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        cursor = encoded(next);
     }
     names.sort();
     names.dedup();

@@ -34,7 +34,7 @@ impl Listener {
         loop {
             let line = self.line().await?;
             if let Some(name) = line.strip_prefix("event: ") {
-                event = name.to_owned();
+                name.clone_into(&mut event);
             }
             if let Some(data) = line.strip_prefix("data: ") {
                 return Some((event, serde_json::from_str(data).unwrap()));
@@ -158,7 +158,7 @@ async fn a_stop_ends_streams_and_waits_in_order() {
     };
     let waits = async {
         while client.stats().waiting == 0 {
-            tokio::task::yield_now().await
+            tokio::task::yield_now().await;
         }
     };
     let ((status, kind), ()) = tokio::join!(waiting, async {
