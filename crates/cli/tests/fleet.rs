@@ -140,6 +140,7 @@ impl<'p> Fleet<'p> {
         }
     }
 
+    #[expect(clippy::print_stdout, reason = "the figures are what the run is for")]
     fn judge(&self, what: &str, state: &Value) {
         let runs: Vec<(u64, usize, i64)> = self.place.log().iter().map(|line| parsed(line)).collect();
         let ran: BTreeSet<u64> = runs.iter().map(|(slot, ..)| *slot).collect();

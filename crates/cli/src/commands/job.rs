@@ -112,7 +112,9 @@ async fn list(beginning: &str, client: &Client, output: Output) -> Result<(), Fa
         }
         Output::Table => {
             let mut table = Table::new(&COLUMNS);
-            all.iter().for_each(|job| table.push(&row(job)));
+            for job in &all {
+                table.push(&row(job));
+            }
             table.print()
         }
     }
