@@ -1,16 +1,21 @@
 // The live connection: one stream for the whole page. It connects again by itself, tells views what happened, and says at
-// any time whether what they show is fresh: a view of locks that has silently stopped is worse than none.
+// any time whether what they show is fresh: a view of locks that has silently stopped is worse than none. A browser has few
+// connections to one server for all of its tabs, so a tab that nobody sees gives up its own.
 
 import { stream } from './api.js';
 import { eventsOf } from './events.js';
 
 const SILENCE = 40_000;
 const LONGEST_PAUSE = 15_000;
+const UNSEEN = 10_000;
 
 const bus = new EventTarget();
 let state = 'connecting';
 let running = null;
+let wanted = false;
+let unseen = null;
 let lastNews = null;
+let heard = false;
 
 /** `connecting`, `live`, `stale`, `paused` or `refused`. */
 export function standing() {
@@ -25,6 +30,7 @@ export function on(kind, listener, signal = undefined) {
 /** Connects, and again whenever the stream breaks. */
 export function start() {
   stop();
+  wanted = true;
   running = new AbortController();
   keep(running.signal);
 }
@@ -32,6 +38,7 @@ export function start() {
 /** Stops listening. What is shown stays as it is, and says so. */
 export function pause() {
   stop();
+  wanted = false;
   become('paused');
 }
 
@@ -77,7 +84,8 @@ async function follow(signal, connected) {
 function tell({ event, data }, connected) {
   if (event === 'hello') {
     connected();
-    const again = state === 'stale' || state === 'paused';
+    const again = heard;
+    heard = true;
     become('live');
     if (again) send('afresh');
   } else if (event === 'lagged') {
@@ -86,6 +94,25 @@ function tell({ event, data }, connected) {
     send(event, data);
   }
 }
+
+function leave() {
+  if (!running) return;
+  stop();
+  become('connecting');
+}
+
+function comeBack() {
+  if (wanted && !running) start();
+}
+
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(unseen);
+  if (document.hidden) unseen = setTimeout(leave, UNSEEN);
+  else comeBack();
+});
+// A browser may keep a page that was left, connection and all, to go back to.
+addEventListener('pagehide', leave);
+addEventListener('pageshow', comeBack);
 
 function become(next) {
   if (state === next) return;

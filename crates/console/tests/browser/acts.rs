@@ -156,6 +156,22 @@ async fn a_page_whose_server_is_gone_says_so_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_was_left_gives_up_its_connection() {
+    let stage = Stage::open(Store::memory()).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/jobs").await;
+    browser.sees(".live[data-state=live]").await;
+    browser.asks("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))").await;
+    browser.sees(".live[data-state=connecting]").await;
+    browser.asks("setInterval(async () => (window.streams = (await (await fetch('api/v1/overview')).json()).server.streams), 100)").await;
+    browser.until("return window.streams === 0").await;
+    browser.asks("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))").await;
+    browser.sees(".live[data-state=live]").await;
+    browser.until("return window.streams === 1").await;
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn everything_can_be_reached_without_a_mouse() {
     const ENTER: &str = "\u{e007}";
     const TAB: &str = "\u{e004}";
