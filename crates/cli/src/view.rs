@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use leasehold::backend::{LockState, StoreInfo};
 use leasehold_console::view::{LockView, PastView};
 use serde::Serialize;
@@ -46,13 +46,6 @@ pub(crate) fn brief(duration: Duration) -> String {
     };
     let millis = duration.as_millis() as u64 / unit * unit;
     humantime::format_duration(Duration::from_millis(millis)).to_string()
-}
-
-/// A time since 1970, as the store's clock told it.
-pub(crate) fn moment(since_1970: Duration) -> String {
-    let since = SignedDuration::try_from(since_1970).unwrap_or(SignedDuration::MAX);
-    let then = Timestamp::UNIX_EPOCH.saturating_add(since).unwrap_or(Timestamp::MAX);
-    format!("{then:.3}")
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 mod access;
 mod console;
 mod gatekeeper;
+pub mod job_view;
 mod live;
 mod metrics;
 mod page;

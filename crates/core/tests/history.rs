@@ -16,7 +16,7 @@ fn client() -> Client {
 /// The history of a name, once there are so many in it. On a test's clock; a hang would be one.
 async fn written(client: &Client, name: &str, count: usize) -> Vec<Past> {
     for _ in 0..1000 {
-        let past = client.history(name).await.unwrap();
+        let past = client.history(name).await.expect("the memory store answers");
         if past.len() >= count {
             return past;
         }

@@ -7,6 +7,7 @@ use std::{cell::Cell, ffi::OsString, time::Duration};
 
 use clap::ValueEnum;
 use leasehold::{CatchUp, Client, Job, Turn, Who};
+use leasehold_console::job_view::moment;
 use nix::sys::signal::Signal;
 
 use super::{block_on, close};
@@ -24,7 +25,7 @@ use crate::{
         lost_pipe::LostPipe,
         signals::{ENDING, Signals, unless_signalled},
     },
-    view::{brief, moment},
+    view::brief,
 };
 
 /// Run a command once per slot of a schedule, on one machine of many

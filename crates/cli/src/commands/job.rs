@@ -1,13 +1,13 @@
 //! `job`: what is known of jobs, and pausing them.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use leasehold::{
     Client, JobPage, JobState,
-    backend::StoreInfo,
-    job::{Ended, PastRun, Running, Start},
+    job::{Ended, PastRun, Running},
 };
-use serde_json::{Value, json};
+use leasehold_console::job_view::{self, condition, moment, word};
+use serde_json::Value;
 
 use super::close;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     print::{self, Volume},
     table::{Column, Table},
     text,
-    view::{brief, moment},
+    view::brief,
 };
 
 /// Jobs asked for at a time.
@@ -107,7 +107,7 @@ async fn list(beginning: &str, client: &Client, output: Output) -> Result<(), Fa
     }
     match output {
         Output::Json => {
-            let views: Vec<Value> = all.iter().map(|job| view(job, client.info())).collect();
+            let views: Vec<Value> = all.iter().map(|job| view(job, client)).collect();
             print::data(&format!("{}\n", Value::from(views)))
         }
         Output::Table => {
@@ -125,9 +125,16 @@ async fn show(name: &str, client: &Client, output: Output) -> Result<(), Failure
     let state = state
         .ok_or_else(|| Failure::usage(format!("{name:?} is not a job that anybody has run or paused")))?;
     match output {
-        Output::Json => print::data(&format!("{}\n", view(&state, client.info()))),
+        Output::Json => print::data(&format!("{}\n", view(&state, client))),
         Output::Table => print::data(&describe(&state)),
     }
+}
+
+/// The server's own shape, with the store beside it.
+fn view(job: &JobState, client: &Client) -> Value {
+    let mut view = job_view::of(job);
+    view["store"] = client.info().address.clone().into();
+    view
 }
 
 fn row(job: &JobState) -> [String; COLUMNS.len()] {
@@ -150,15 +157,6 @@ fn schedule(job: &JobState) -> String {
         (None, _) => "-".to_owned(),
         (Some(cron), None | Some("UTC")) => cron.clone(),
         (Some(cron), Some(zone)) => format!("{cron} {zone}"),
-    }
-}
-
-fn condition(job: &JobState) -> &'static str {
-    match job {
-        JobState { running: Some(_), .. } => "running",
-        JobState { paused: Some(_), .. } => "paused",
-        JobState { rests_until: Some(_), .. } => "resting",
-        _ => "waiting",
     }
 }
 
@@ -203,63 +201,4 @@ fn past(run: &PastRun) -> String {
         Ended::Missed { from, count } if *count > 1 => format!("{line} {count} from {from} on"),
         _ => line,
     }
-}
-
-fn word(ended: &Ended) -> &'static str {
-    match ended {
-        Ended::Done => "done",
-        Ended::Failed(_) => "failed",
-        Ended::Lost(_) => "lost",
-        Ended::Died => "died",
-        Ended::Missed { .. } => "missed",
-        _ => "ended",
-    }
-}
-
-/// The JSON form, whose shape is a promise to programs.
-fn view(job: &JobState, store: &StoreInfo) -> Value {
-    let paused = job.paused.as_ref();
-    json!({
-        "name": job.name,
-        "state": condition(job),
-        "schedule": job.schedule,
-        "zone": job.zone,
-        "last": job.last.map(|slot| slot.to_string()),
-        "next": job.next.map(|slot| slot.to_string()),
-        "rests_until": job.rests_until.map(moment),
-        "paused": paused.map(|it| json!({ "by": it.by, "why": it.why, "since": moment(it.since) })),
-        "running": job.running.as_ref().map(|it| started(json!({ "slot": it.slot.to_string() }), Some(&it.start))),
-        "runs": job.runs.iter().map(run_view).collect::<Vec<_>>(),
-        "totals": job.totals,
-        "store": store.address,
-    })
-}
-
-fn run_view(run: &PastRun) -> Value {
-    let mut view = json!({
-        "slot": run.slot.to_string(),
-        "outcome": word(&run.ended),
-        "took_ms": run.took.map(|took: Duration| took.as_millis() as u64),
-    });
-    match &run.ended {
-        Ended::Failed(why) | Ended::Lost(why) => view["why"] = why.as_str().into(),
-        Ended::Missed { from, count } => {
-            view["from"] = from.to_string().into();
-            view["count"] = (*count).into();
-        }
-        _ => {}
-    }
-    started(view, run.start.as_ref())
-}
-
-fn started(mut view: Value, start: Option<&Start>) -> Value {
-    if let Some(start) = start {
-        view["id"] = start.id.to_string().into();
-        view["fence"] = start.fence.into();
-        view["host"] = (*start.who.host).into();
-        view["pid"] = start.who.pid.into();
-        view["program"] = (*start.who.program).into();
-        view["started"] = moment(start.at).into();
-    }
-    view
 }

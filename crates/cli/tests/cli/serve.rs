@@ -93,8 +93,8 @@ fn serve_says_where_and_its_token_and_stops_in_order() {
     assert!(get(&address, "/", "").contains("<!doctype html>"));
     let refused = post(&address, "/api/v1/locks/x/acquire", "a-token-of-nobody", "{}");
     assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
-    let taken = post(&address, "/api/v1/locks/x/acquire", token, r#"{"ttl":"60s"}"#);
-    assert!(taken.starts_with("HTTP/1.1 200"), "{taken}");
+    let got = post(&address, "/api/v1/locks/x/acquire", token, r#"{"ttl":"60s"}"#);
+    assert!(got.starts_with("HTTP/1.1 200"), "{got}");
     assert_eq!(place.show("x")["state"], "held", "the command line sees what HTTP took");
     assert_eq!(server.line_then_stop(Signal::SIGTERM), 0);
     assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
@@ -150,8 +150,8 @@ fn a_token_comes_from_a_file_that_only_its_owner_can_read() {
     assert!(get(&address, "/api/v1/locks", "").starts_with("HTTP/1.1 401"));
     let token = format!("Authorization: Bearer {TOKEN}\r\n");
     assert!(get(&address, "/api/v1/locks", &token).starts_with("HTTP/1.1 200"));
-    let line = std::fs::read(format!("/proc/{}/cmdline", server.child.id())).unwrap();
-    assert!(!String::from_utf8_lossy(&line).contains("SECRET"), "others can read command lines");
+    let words = std::fs::read(format!("/proc/{}/cmdline", server.child.id())).unwrap();
+    assert!(!String::from_utf8_lossy(&words).contains("SECRET"), "others can read command lines");
     assert_eq!(server.line_then_stop(Signal::SIGINT), 0);
 }
 
