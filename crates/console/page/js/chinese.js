@@ -217,7 +217,7 @@ export default {
   'waits.incomplete': '还有更多等待未在此显示。',
   'waits.cut': '共 {all} 条等待，画出 {shown} 条：先画环路，再画最久的。',
   'cycle.title': '它们在互相等待：{count} 个持有者，可能是死锁',
-  'cycle.step': '等待 {name}，由下一个持有',
+  'cycle.step': '等待 {name}，持有者是 {who}',
   'cycle.text': '这是怀疑，不是证明：同一进程的各个任务在此算作一个持有者。若一直不动，可强制解开其中一个；始终按同一顺序加锁可以避免。',
   'cycle.mark': '环路',
 

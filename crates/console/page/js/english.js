@@ -217,7 +217,7 @@ export default {
   'waits.incomplete': 'There are more waits than are shown here.',
   'waits.cut': '{shown} of {all} waits are drawn: circles first, then the longest.',
   'cycle.title': 'They wait in a circle: {count} owners, perhaps a deadlock',
-  'cycle.step': 'waits for {name}, held by the next',
+  'cycle.step': 'waits for {name}, held by {who}',
   'cycle.text': 'A suspicion, not a proof: the tasks of one process are one owner here. If nothing moves, break one of the holds; locking in one order prevents it.',
   'cycle.mark': 'circle',
 

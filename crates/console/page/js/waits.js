@@ -37,15 +37,16 @@ function sections(seen) {
   ];
 }
 
-function cyclePanel({ owners, names }, seen) {
-  const who = (id) => seen.owners[id] ?? { program: '?', host: id, pid: '' };
-  const steps = owners.map((id, index) => h('li', {}, person(who(id)), ' ', parts('cycle.step', { name: link(names[index]) })));
+/** By the edges that make it: a cycle names its owners and its locks, not which of them belong together. */
+function cyclePanel({ owners }, seen) {
+  const edges = seen.edges.filter(({ cycle, from, to }) => cycle && owners.includes(from) && owners.includes(to));
+  const steps = edges.map(({ from, to, name }) => h('li', {}, person(seen.owners[from]), ' ', parts('cycle.step', { name: link(name), who: person(seen.owners[to]) })));
   return h('section', { class: 'panel cycle', role: 'alert' }, h('h2', {}, icon('warning'), t('cycle.title', { count: owners.length })),
     h('ol', {}, steps), h('p', { class: 'small' }, t('cycle.text')));
 }
 
 function link(name) {
-  return name === undefined ? '?' : h('a', { href: address('locks', name), 'data-key': name }, shown(name));
+  return h('a', { href: address('locks', name), 'data-key': name }, shown(name));
 }
 
 function list({ edges, owners }) {

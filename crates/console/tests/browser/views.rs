@@ -87,6 +87,9 @@ async fn those_who_wait_in_a_circle_are_marked() {
     browser.goes("#/waits").await;
     browser.reads(".cycle", "account:7").await;
     browser.reads(".cycle", "account:9").await;
+    let steps = "return [...document.querySelectorAll('.cycle li')].map((one) =>
+        [one.querySelector('.program').textContent, one.querySelector('a').textContent].join(' wants ')).sort()";
+    assert_eq!(browser.asks(steps).await, json!(["backup wants account:9", "mailer wants account:7"]));
     let marked = browser.asks("return document.querySelectorAll('path.edge.in-cycle').length").await;
     assert_eq!(marked, 2);
     let plain = browser.asks("return document.querySelectorAll('path.edge:not(.in-cycle)').length").await;
