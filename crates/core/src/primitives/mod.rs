@@ -2,7 +2,8 @@
 
 mod election;
 mod guard;
-pub(crate) mod job;
+mod job;
+pub(crate) mod job_state;
 mod latch;
 mod lock;
 mod options;
@@ -19,7 +20,8 @@ pub(crate) use self::options::{DEFAULT_TTL, Options};
 pub use self::{
     election::{Election, Leader, Leaders, Leadership},
     guard::Guard,
-    job::{BoxedRun, BoxedWork, Job, JobPage, JobState, Run, Turn},
+    job::{BoxedRun, BoxedWork, Job, Run, Turn},
+    job_state::{JobPage, JobState},
     latch::Latch,
     lock::{Lock, Outcome},
     owner::Owner,

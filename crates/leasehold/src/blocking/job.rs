@@ -28,6 +28,7 @@ front! {
     }
     waits {
         pause(reason: &str) -> Result<Option<Paused>>;
+        pause_as(by: &str, reason: &str) -> Result<Option<Paused>>;
         resume() -> Result<Option<Paused>>;
         state() -> Result<Option<JobState>>;
     }
