@@ -7,13 +7,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use leasehold::{
     JobState,
-    job::{Ended, PastRun, Start},
+    job::{Ended, PastRun, Paused, Start},
 };
 use serde_json::{Value, json};
 
 /// All that is known of it.
 pub fn of(job: &JobState) -> Value {
-    let paused = job.paused.as_ref();
     json!({
         "name": job.name,
         "state": condition(job),
@@ -22,11 +21,16 @@ pub fn of(job: &JobState) -> Value {
         "last": job.last.map(|slot| slot.to_string()),
         "next": job.next.map(|slot| slot.to_string()),
         "rests_until": job.rests_until.map(moment),
-        "paused": paused.map(|it| json!({ "by": it.by, "why": it.why, "since": moment(it.since) })),
+        "paused": job.paused.as_ref().map(pause),
         "running": job.running.as_ref().map(|it| started(json!({ "slot": it.slot.to_string() }), Some(&it.start))),
         "runs": job.runs.iter().map(run_view).collect::<Vec<_>>(),
         "totals": job.totals,
     })
+}
+
+/// Who paused it, why and since when.
+pub fn pause(paused: &Paused) -> Value {
+    json!({ "by": paused.by, "why": paused.why, "since": moment(paused.since) })
 }
 
 fn run_view(run: &PastRun) -> Value {
@@ -50,6 +54,7 @@ fn started(mut view: Value, start: Option<&Start>) -> Value {
     if let Some(start) = start {
         view["id"] = start.id.to_string().into();
         view["fence"] = start.fence.into();
+        view["fence_text"] = start.fence.to_string().into();
         view["host"] = (*start.who.host).into();
         view["pid"] = start.who.pid.into();
         view["program"] = (*start.who.program).into();

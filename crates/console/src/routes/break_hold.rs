@@ -2,7 +2,7 @@
 //!
 //! It names exactly one acquisition: a page that shows an old state cannot break a newer hold.
 
-use axum::{Extension, body::Bytes, extract::State, http::StatusCode};
+use axum::{body::Bytes, extract::State, http::StatusCode};
 use leasehold::{
     ClaimId,
     backend::{BreakOutcome, Broken},
@@ -10,11 +10,12 @@ use leasehold::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Name, answer, read};
-use crate::{console::Console, problem::Problem, serve::Peer, view::LockView};
-
-const REASON: usize = 500;
-const BY: usize = 100;
+use super::{
+    Answer, Name, answer,
+    operator::{self, Operator},
+    read,
+};
+use crate::{console::Console, problem::Problem, view::LockView};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,25 +27,14 @@ struct Break {
 
 pub(super) async fn run(
     State(console): State<Console>,
-    peer: Option<Extension<Peer>>,
+    operator: Operator,
     Name(name): Name,
     body: Bytes,
 ) -> Answer {
     let Break { id, reason, by } = read(&body)?;
     let id: ClaimId = id.parse()?;
-    let reason = reason.trim();
-    if reason.is_empty() || reason.chars().count() > REASON {
-        return Err(Problem::config(format!(
-            "say why, in 1 to {REASON} characters: the holder is told, and it is kept"
-        )));
-    }
-    let by = by.as_deref().map(str::trim).filter(|by| !by.is_empty()).unwrap_or("somebody");
-    if by.chars().count() > BY {
-        return Err(Problem::config(format!("a name of at most {BY} characters will do")));
-    }
-    // What somebody calls themself proves nothing; where they called from is ours to say.
-    let from = peer.map_or_else(String::new, |Extension(Peer(peer))| format!(" from {}", peer.ip()));
-    let broken = Broken { by: format!("{by} (operator{from})").into(), why: reason.into() };
+    let why = operator::reason(&reason)?.into();
+    let broken = Broken { by: operator.named(by.as_deref())?.into(), why };
     let outcome = console.client().break_hold_as(&name, id, broken).await?;
     if outcome == BreakOutcome::Broken {
         tracing::info!(name, %id, "a lock was broken by an operator");

@@ -7,6 +7,7 @@ mod events;
 mod health;
 mod jobs;
 mod locks;
+mod operator;
 mod overview;
 mod session;
 pub(crate) mod store;
@@ -44,6 +45,8 @@ fn table() -> Vec<(&'static str, &'static str, MethodRouter<Console>)> {
         ("get", "/api/v1/waits", get(waits::show)),
         ("get", "/api/v1/audit", get(audit::list)),
         ("get", "/api/v1/jobs", get(jobs::list)),
+        ("post", "/api/v1/jobs/{name}/pause", post(jobs::pause)),
+        ("post", "/api/v1/jobs/{name}/resume", post(jobs::resume)),
         ("get", "/api/v1/elections", get(elections::list)),
         ("get", "/api/v1/store", get(store::show)),
         ("get", "/api/v1/events", get(events::stream)),
@@ -97,7 +100,7 @@ fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     read.map_err(|error| Problem::config(format!("the body makes no sense: {error}")))
 }
 
-/// The lock a request is about: `?name=` if it is there, else the part of the path.
+/// The lock or job a request is about: `?name=` if it is there, else the part of the path.
 #[derive(Debug)]
 struct Name(String);
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{LIMIT, Served};
 
 /// A text that any part of a URL can carry.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         let _ = write!(out, "%{byte:02X}");
         out

@@ -22,7 +22,7 @@ pub(crate) const VIEWER: &str = "viewer-token-of-the-tests";
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Every route, with a method and a body that it would take.
-pub(crate) const ROUTES: [(&str, &str); 20] = [
+pub(crate) const ROUTES: [(&str, &str); 22] = [
     ("GET", "/"),
     ("GET", "/index.html"),
     ("GET", "/nothing/here"),
@@ -43,6 +43,8 @@ pub(crate) const ROUTES: [(&str, &str); 20] = [
     ("POST", "/api/v1/locks/x/acquire"),
     ("POST", "/api/v1/locks/x/renew"),
     ("POST", "/api/v1/locks/x/release"),
+    ("POST", "/api/v1/jobs/x/pause"),
+    ("POST", "/api/v1/jobs/x/resume"),
 ];
 
 /// A server that runs.

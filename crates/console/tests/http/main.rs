@@ -4,6 +4,7 @@
 
 mod api;
 mod client;
+mod jobs;
 mod security;
 mod streams;
 mod tls;
