@@ -50,8 +50,17 @@ export async function stream(signal) {
 
 /** The path of something about one name. The name also goes as a parameter where a path cannot carry it. */
 export function ofLock(name, act = null) {
+  return of('locks', name, act);
+}
+
+/** The same for a job. */
+export function ofJob(name, act) {
+  return of('jobs', name, act);
+}
+
+function of(what, name, act) {
   const dots = name === '.' || name === '..' || name === '';
-  const path = `locks/${dots ? '-' : encodeURIComponent(name)}${act ? `/${act}` : ''}`;
+  const path = `${what}/${dots ? '-' : encodeURIComponent(name)}${act ? `/${act}` : ''}`;
   return [path, dots ? { name } : {}];
 }
 

@@ -4,8 +4,7 @@ import { read } from './api.js';
 import { fill, h } from './dom.js';
 import { redrawn } from './focus.js';
 import { t } from './i18n.js';
-import { icon } from './icons.js';
-import { mark, person, when } from './parts.js';
+import { mark, pages, person, when } from './parts.js';
 import { keepFresh } from './refresh.js';
 import { address } from './router.js';
 import { empty } from './states.js';
@@ -17,7 +16,7 @@ export async function show({ room, place, signal }) {
   const cursor = place.query.get('cursor') ?? '';
   const load = async () => {
     const page = await read('audit', { cursor, limit: 50 }, signal);
-    redrawn(body, () => fill(body, page.entries.length ? table(page.entries) : none(page.note), pager(cursor, page.next)));
+    redrawn(body, () => fill(body, page.entries.length ? table(page.entries) : none(page.note), pages('audit', cursor, page.next)));
   };
   await load();
   fill(room, h('div', { class: 'title' }, h('h1', {}, t('view.audit')), h('p', { class: 'quiet' }, t('audit.lead'))), body);
@@ -43,9 +42,4 @@ function row(entry) {
 
 function cell(key, ...inside) {
   return h('td', { class: key, 'data-label': t(`audit.${key}`) }, h('span', { class: 'cell' }, inside));
-}
-
-function pager(cursor, next) {
-  return h('div', { class: 'pager' }, cursor && h('a', { class: 'button', href: address('audit') }, icon('back'), t('pager.first')),
-    next && h('a', { class: 'button', href: address('audit', null, { cursor: next }) }, t('pager.next'), icon('next')));
 }

@@ -100,7 +100,8 @@ function grid({ most, y, width, wide, whole }) {
 
 function curves(scale) {
   const { shown, x, y, gap } = scale;
-  if (shown.length < 2) return s('text', { class: 'tick', x: (EDGE.left + scale.width) / 2, y: HEIGHT / 2 - 20, 'text-anchor': 'middle' }, t('chart.soon'));
+  if (shown.length < 2) return words(scale, t('chart.soon'));
+  if (shown.every((one) => !one.acquires && !one.waits && !one.lost)) return words(scale, t('chart.nothing'));
   const follows = (index) => index > 0 && shown[index].time - shown[index - 1].time <= gap;
   const ends = (index) => index === shown.length - 1 || !follows(index + 1);
   const spot = (index, key) => `${x(index).toFixed(1)} ${y(shown[index][key]).toFixed(1)}`;
@@ -113,6 +114,10 @@ function curves(scale) {
   ]);
   return [s('path', { class: 'acquires area', d: area }), s('path', { class: 'acquires', d: path('acquires') }),
     s('path', { class: 'waits', d: path('waits') }), losses.filter(Boolean)];
+}
+
+function words({ width }, text) {
+  return s('text', { class: 'tick', x: (EDGE.left + width) / 2, y: HEIGHT / 2 - 20, 'text-anchor': 'middle' }, text);
 }
 
 function diamond(x, y, size) {

@@ -4,8 +4,10 @@
 import { eachSecond, firstSeen, now } from './clock.js';
 import { h } from './dom.js';
 import { exact, moment, span, ticking } from './format.js';
+import { icon } from './icons.js';
 import { t } from './i18n.js';
 import { isExpiring, observe, remaining, share } from './leases.js';
+import { address } from './router.js';
 import { shown } from './text.js';
 
 /** Who: program first, then machine and process. */
@@ -70,6 +72,25 @@ export function age(milliseconds, answer) {
 /** A moment in the past: short, in full under the pointer. */
 export function when(iso) {
   return h('time', { datetime: iso, title: exact(iso) }, moment(iso));
+}
+
+/** How far off a moment is, ahead or past, counted from the time that the server told in this answer; in full under the pointer. */
+export function relative(iso, answer) {
+  const told = firstSeen(answer);
+  const element = h('time', { class: 'age', datetime: iso, title: exact(iso) });
+  eachSecond(element, () => {
+    const ahead = Date.parse(iso) - Date.parse(answer.now) - (now() - told);
+    const key = Math.abs(ahead) < 1000 ? 'time.now' : ahead > 0 ? 'time.in' : 'time.ago';
+    element.textContent = Number.isNaN(ahead) ? t('unknown') : t(key, { age: ticking(Math.abs(ahead)) });
+  });
+  return element;
+}
+
+/** Ways to the first page and to the next, where there are some. */
+export function pages(view, cursor, next) {
+  if (!cursor && !next) return null;
+  return h('div', { class: 'pager' }, cursor && h('a', { class: 'button', href: address(view) }, icon('back'), t('pager.first')),
+    next && h('a', { class: 'button', href: address(view, null, { cursor: next }) }, t('pager.next'), icon('next')));
 }
 
 /** A fixed length of time. */

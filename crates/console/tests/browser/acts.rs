@@ -13,7 +13,7 @@ const WHY: &str = "stuck since noon";
 const OPERATOR: &str = "an-operators-token-of-some-length";
 const VIEWER: &str = "a-viewers-token-of-some-length-too";
 
-async fn gives_token(browser: &Browser, token: &str) {
+pub(crate) async fn gives_token(browser: &Browser, token: &str) {
     browser.types("#field-token", token).await;
     browser.presses("dialog button[type=submit]").await;
 }
@@ -25,7 +25,7 @@ async fn opens_break_dialog(browser: &Browser, token: &str) {
 }
 
 /// Whether the act may be done yet.
-async fn may_go(browser: &Browser) -> bool {
+pub(crate) async fn may_go(browser: &Browser) -> bool {
     browser.asks("return !document.querySelector('dialog button[type=submit]').disabled").await == json!(true)
 }
 

@@ -6,5 +6,6 @@
 mod acts;
 mod driver;
 mod hostile;
+mod jobs;
 mod stage;
 mod views;

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::{
     driver::{Browser, DESK, PHONE, Shape},
+    jobs,
     stage::{Stage, Store, eventually, shop},
 };
 
@@ -13,7 +14,7 @@ const VIEWS: &[(&str, &str, &str)] = &[
     ("locks", "#/locks", "nightly-report"),
     ("lock", "#/locks/order%3A42", "basket 7781"),
     ("waits", "#/waits", "account:7"),
-    ("jobs", "#/jobs", "leasehold run --nonblock"),
+    ("jobs", "#/jobs", "the printer is on fire"),
     ("elections", "#/elections", "10.0.0.7:9000"),
     ("audit", "#/audit", "leasehold break"),
     ("store", "#/store", "S1"),
@@ -27,6 +28,7 @@ const OVERFLOW: &str = "return [document.documentElement, ...document.querySelec
 async fn tour(store: Store, shape: Shape, suffix: &str) {
     let mut stage = Stage::open(store).await;
     let _people = shop(&mut stage).await;
+    jobs::fleet(&mut stage).await;
     let Some(browser) = Browser::open(shape, &stage.home()).await else { return };
     for (name, place, text) in VIEWS {
         browser.goes(place).await;
