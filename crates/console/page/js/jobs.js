@@ -7,7 +7,7 @@ import { fill, h } from './dom.js';
 import { redrawn } from './focus.js';
 import { count } from './format.js';
 import { icon } from './icons.js';
-import { t } from './i18n.js';
+import { parts, t } from './i18n.js';
 import { length, mark, pages, person, relative } from './parts.js';
 import { pause, resume } from './pausing.js';
 import { keepFresh } from './refresh.js';
@@ -68,7 +68,7 @@ function facts(one, page) {
     one.next && fact('job.next', at(one.next), one.paused && h('span', { class: 'quiet small' }, t('job.next.paused'))),
     one.last && fact('job.last', at(one.last)),
     one.rests_until && fact('job.rests', at(one.rests_until)),
-    running && fact('job.running', person(running), h('span', { class: 'quiet small' }, relative(running.started, page))));
+    running && fact('job.running', person(running), h('span', { class: 'quiet small' }, parts('job.began', { at: relative(running.started, page) }))));
 }
 
 function totals(all) {

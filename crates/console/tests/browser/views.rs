@@ -120,6 +120,16 @@ async fn what_happens_is_seen_without_asking() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_chart_of_nothing_says_so() {
+    let stage = Stage::open(Store::memory()).await;
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    // No innerText in a drawing.
+    browser.until("return document.querySelector('.chart-area').textContent.includes('Nothing yet')").await;
+    browser.pictures("memory-overview-empty").await;
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn language_and_colours_are_switched_and_kept() {
     let mut stage = Stage::open(Store::memory()).await;
     let _people = shop(&mut stage).await;
