@@ -13,7 +13,7 @@ use crate::{
     key::Key,
     primitives::{
         DEFAULT_TTL, Election, Job, JobPage, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket,
-        job_state,
+        operate,
     },
     span::Span,
     who::Who,
@@ -175,7 +175,7 @@ impl Client {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn jobs(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<JobPage> {
-        job_state::list(self, prefix, cursor, limit).await
+        operate::list(self, prefix, cursor, limit).await
     }
 
     /// The last holds of a name, newest first: at most sixteen, for a day. Their holders wrote them down, after the fact,

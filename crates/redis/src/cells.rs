@@ -37,7 +37,7 @@ pub(crate) async fn write(
     };
     let ttl = ttl.map_or(0, |ttl| ttl.as_millis().max(1) as u64);
     let key = [CELL, name].concat();
-    let answer = topology.run(CELL, Weight::Plain, &scripts::CELL_WRITE, |command| {
+    let answer = topology.run(CELL, Weight::Promise, &scripts::CELL_WRITE, |command| {
         command.arg(2).arg(&key).arg(CELLS).arg(&expected).arg(value).arg(ttl).arg(name);
     });
     let answer = answer.await.map_err(|fault| fault.into_error(Operation::Cell))?;

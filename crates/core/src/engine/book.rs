@@ -71,6 +71,13 @@ pub(crate) struct Written {
     pub(crate) zone: String,
 }
 
+impl Written {
+    /// Whether the two differ by no more than the space between their fields.
+    fn means_the_same(&self, other: &Self) -> bool {
+        self.zone == other.zone && self.cron.split_whitespace().eq(other.cron.split_whitespace())
+    }
+}
+
 /// What a job runs by.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
@@ -136,10 +143,22 @@ impl Book {
     /// Takes the schedule that a runner comes with. A job does not run for the time before it had this schedule.
     pub(crate) fn adopt(&mut self, schedule: &Schedule, now: Duration) {
         let written = Written { cron: schedule.text().to_owned(), zone: schedule.zone().to_owned() };
-        if self.last.is_none() || self.schedule.as_ref() != Some(&written) {
-            self.last = self.last.max(schedule.latest_at(now));
-            self.schedule = Some(written);
+        if self.last.is_some() && self.schedule.as_ref().is_some_and(|before| before.means_the_same(&written))
+        {
+            return;
         }
+        self.miss_what_was_due(now);
+        let begin = schedule.latest_at(now).unwrap_or(Slot::from_secs(now.as_secs()));
+        self.last = self.last.max(Some(begin));
+        self.schedule = Some(written);
+    }
+
+    /// How much later than now the last slot is, if that is more than the time to the next: it was given out by a clock that
+    /// was ahead, and nothing is due until then.
+    pub(crate) fn ahead(&self, now: Duration) -> Option<Duration> {
+        let (schedule, last) = self.given().zip(self.last)?;
+        let next = schedule.next_after(Slot::from_secs(now.as_secs()))?;
+        (last > next).then(|| last.since_1970().saturating_sub(now))
     }
 
     pub(crate) fn verdict(&self, rules: &Rules, now: Duration) -> Verdict {
@@ -212,8 +231,23 @@ impl Book {
         if self.paused.take().is_none() {
             return;
         }
-        let schedule = self.schedule.as_ref().and_then(|it| Schedule::parse(&it.cron, Some(&it.zone)).ok());
-        let Some((schedule, last)) = schedule.zip(self.last) else { return };
+        self.miss_what_was_due(now);
+    }
+
+    /// Lets it go on from now, also if the last slot is still to come.
+    pub(crate) fn resume_from(&mut self, now: Duration) {
+        self.paused = None;
+        self.miss_what_was_due(now);
+        if self.ahead(now).is_some() {
+            self.last = self.given().and_then(|schedule| schedule.latest_at(now)).or(self.last);
+            // By the same clock.
+            self.rests_until = None;
+        }
+    }
+
+    /// What is due by the schedule that it was given is missed: it is not run any more.
+    fn miss_what_was_due(&mut self, now: Duration) {
+        let Some((schedule, last)) = self.given().zip(self.last) else { return };
         if let Some(latest) = schedule.latest_at(now).filter(|latest| *latest > last) {
             let end = schedule.next_after(latest).unwrap_or(latest);
             self.miss_until(&schedule, end);
@@ -221,11 +255,15 @@ impl Book {
         }
     }
 
+    /// The schedule that it was given.
+    fn given(&self) -> Option<Schedule> {
+        let written = self.schedule.as_ref()?;
+        Schedule::parse(&written.cron, Some(&written.zone)).ok()
+    }
+
     /// When it runs next, by the schedule that it was given.
     pub(crate) fn next(&self, now: Duration) -> Option<Slot> {
-        let written = self.schedule.as_ref()?;
-        let schedule = Schedule::parse(&written.cron, Some(&written.zone)).ok()?;
-        schedule.next_after(self.last.max(Some(Slot::from_secs(now.as_secs())))?)
+        self.given()?.next_after(self.last.max(Some(Slot::from_secs(now.as_secs())))?)
     }
 
     /// The slots between the last one and this one are missed.
@@ -239,6 +277,8 @@ impl Book {
             latest = next;
             count += 1;
             if count == COUNTED {
+                let before = slot.since_1970().saturating_sub(Duration::from_secs(1));
+                latest = schedule.latest_at(before).unwrap_or(latest);
                 break;
             }
         }
@@ -384,6 +424,44 @@ mod tests {
         let before = book.clone();
         book.adopt(&hourly, at(9 * 3600));
         assert_eq!(book, before, "the same schedule changes nothing: what was missed meanwhile counts");
+    }
+
+    #[test]
+    fn what_the_schedule_before_had_due_is_missed() {
+        let (_, mut book) = minutely(CatchUp::Latest);
+        let hourly = Schedule::parse("0 * * * *", None).unwrap();
+        book.adopt(&hourly, at(200));
+        assert_eq!(missed(&book), [(slot(60), slot(180), 3)]);
+        assert_eq!(book.last, Some(slot(180)));
+    }
+
+    #[test]
+    fn space_between_fields_makes_no_other_schedule() {
+        let (rules, mut book) = minutely(CatchUp::Latest);
+        book.adopt(&Schedule::parse(" *  * * * *", None).unwrap(), at(200));
+        assert_eq!(book.verdict(&rules, at(200)), Verdict::Due(slot(180)));
+        book.adopt(&Schedule::parse("* * * * *", Some("Europe/Berlin")).unwrap(), at(200));
+        assert_eq!(book.verdict(&rules, at(200)), Verdict::Later(at(240)), "another zone does");
+    }
+
+    #[test]
+    fn however_many_were_missed_the_last_of_them_is_told() {
+        let (rules, mut book) = minutely(CatchUp::Latest);
+        book.begin(&rules, slot(20_000 * 60), start(20_000 * 60));
+        assert_eq!(missed(&book), [(slot(60), slot(19_999 * 60), COUNTED)]);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_is_seen_and_can_be_made_up_for() {
+        let (rules, mut book) = minutely(CatchUp::Latest);
+        book.begin(&rules, slot(60), start(59));
+        assert_eq!(book.ahead(at(59)), None, "a clock may differ by less than a period");
+        book.begin(&rules, slot(86_400), start(86_400));
+        assert_eq!(book.ahead(at(100)), Some(Duration::from_secs(86_300)));
+        assert_eq!(book.verdict(&rules, at(120)), Verdict::Later(at(86_460)));
+        book.resume_from(at(100));
+        assert_eq!((book.ahead(at(100)), book.last), (None, Some(slot(60))));
+        assert_eq!(book.verdict(&rules, at(120)), Verdict::Due(slot(120)));
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub(crate) const PREFIX: &str = "job:";
 /// How often a change is tried against others, and against answers that are lost.
 const TRIES: u32 = 16;
 
+/// How long a forgotten book stays.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// The ledger of one job.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -92,5 +95,19 @@ impl Ledger {
         }
         let message = "others change this job all the time, or the store loses its answers; try again";
         Err(Error::new(ErrorKind::Unavailable, Operation::Job, message))
+    }
+
+    /// Takes the book away: an empty one that lasts a moment is written over it, because a store need not be able to remove.
+    /// Says whether there was one.
+    pub(crate) async fn forget(&self) -> Result<bool> {
+        let Some(cell) = self.engine.backend.read_cell(&self.cell).await? else { return Ok(false) };
+        let (expect, empty) = (Expect::Version(cell.version), Book::default().write()?);
+        match self.engine.backend.write_cell(&self.cell, expect, &empty, Some(MOMENT)).await? {
+            CellWrite::Written(_) => Ok(true),
+            CellWrite::Conflict => {
+                let message = "somebody changed this job meanwhile; try again";
+                Err(Error::new(ErrorKind::Unavailable, Operation::Job, message))
+            }
+        }
     }
 }

@@ -4,17 +4,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_schedule::Schedule;
 
-use super::{
-    Lock,
-    job_state::{JobState, serves},
-    turns,
-};
+use super::{Lock, operate::serves, options::MIN_MAX_HOLD, turns};
 use crate::{
+    backend::Life,
     client::Client,
     engine::{
-        book::{Book, CatchUp, Rules},
-        ledger::{Edit, Ledger},
-        past::Paused,
+        acquire::Patience,
+        book::{CatchUp, Rules},
     },
     error::{Error, Operation, Result},
     span::Span,
@@ -28,7 +24,9 @@ pub use super::turns::{BoxedRun, BoxedWork, Run, Turn};
 /// Every process says the same: this is the job, this is its schedule, [`run`](Self::run) it. For each slot one of them runs
 /// it. Slots are decided on the store's clock where it has one, and written down in the store before the work begins: even
 /// two who both believe to hold the job's lock cannot run one slot twice. A process that dies takes its slot with it; that
-/// is shown in the [history](Self::state), and is not run again.
+/// is shown in the [history](Self::state), and is not run again. On a store that can forget what it has promised when it
+/// fails over, of the strength [`S0`](crate::backend::Level::S0), a slot whose write was forgotten may be run once more; on Redis
+/// `wait_replicas` makes that rarer. A store that has lost all takes the job for a new one.
 ///
 /// While it runs it holds the lock of that name, so an operator sees it, and can break it, like any other lock.
 ///
@@ -101,7 +99,9 @@ impl Job {
         self
     }
 
-    /// Begins up to this much after the slot, by chance: so that a hundred jobs at midnight are not all at midnight.
+    /// Begins up to this much after the slot, by chance: so that a hundred jobs at midnight are not all at midnight. Every
+    /// process draws its own, and the first to begin takes the slot. Keep it shorter than the time between two slots: of
+    /// those that come while it is waited for, [`catch_up`](Self::catch_up) says what becomes.
     pub fn jitter(mut self, jitter: impl Into<Span>) -> Self {
         self.jitter = jitter.into();
         self
@@ -137,7 +137,7 @@ impl Job {
     }
 
     /// Runs the job at its slots, whenever this process is the one, until the client is shut down. A store that fails is
-    /// borne with; work that fails is written down, and the next slot is run all the same.
+    /// borne with; work that fails or panics is written down, and the next slot is run all the same.
     ///
     /// In a task of its own write `async move |run|`: the compiler takes a closure that borrows for one that cannot be sent.
     ///
@@ -173,7 +173,7 @@ impl Job {
     }
 
     /// Waits for the next slot that falls to this process, runs it, and says what came of it: [`run`](Self::run) is this
-    /// over and over.
+    /// over and over. A panic of the work is written down and goes on.
     ///
     /// # Errors
     /// Those of the work; and, turned into the work's error type, those of [`run`](Self::run), of a store that cannot be
@@ -230,68 +230,6 @@ impl Job {
         fleet.perform(run, work).await.into_result(self.name()).map(Turn::Ran)
     }
 
-    /// Keeps everybody from beginning a run, until it is resumed, in the name of this client's user. One that goes on is
-    /// not touched. Says what it was before.
-    ///
-    /// # Cancel safety
-    /// What was on its way may be written or not.
-    pub async fn pause(&self, reason: &str) -> Result<Option<Paused>> {
-        let who = self.lock.client().who();
-        self.pause_as(&format!("{}@{}", who.user, who.host), reason).await
-    }
-
-    /// The same in somebody else's name.
-    ///
-    /// # Cancel safety
-    /// What was on its way may be written or not.
-    pub async fn pause_as(&self, by: &str, reason: &str) -> Result<Option<Paused>> {
-        self.change(|book, since| {
-            let before = book.paused.clone();
-            book.paused = Some(Paused { by: by.to_owned(), why: reason.to_owned(), since });
-            Edit::Write(before)
-        })
-        .await
-    }
-
-    /// Lets it go on. Slots that fell into the pause are written down as missed. Says what it was before.
-    ///
-    /// # Cancel safety
-    /// What was on its way may be written or not.
-    pub async fn resume(&self) -> Result<Option<Paused>> {
-        self.change(|book, now| {
-            let before = book.paused.clone();
-            book.resume(now);
-            if before.is_some() { Edit::Write(before) } else { Edit::Leave(None) }
-        })
-        .await
-    }
-
-    /// What the store has of it; `None` if nobody has run or paused it yet.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost by dropping it.
-    pub async fn state(&self) -> Result<Option<JobState>> {
-        let about = |error: Error| self.about(error);
-        let (client, key) = (self.lock.client(), self.lock.key()?);
-        serves(client).map_err(about)?;
-        let ledger = Ledger::of(client.engine(), &key);
-        let Some(mut book) = ledger.read().await.map_err(about)? else { return Ok(None) };
-        if book.running.is_some() {
-            // Whoever runs it holds the lock; one that does not has died and nobody has come by since.
-            let held = client.inspect(self.name()).await?;
-            let holders = held.map(|state| state.holders).unwrap_or_default();
-            book.bury(|id| holders.iter().any(|holder| holder.id == id));
-        }
-        let now = ledger.sight().await.map_err(about)?.time;
-        Ok(Some(JobState::of(self.name().to_owned(), book, now)))
-    }
-
-    async fn change<T>(&self, edit: impl FnMut(&mut Book, Duration) -> Edit<T>) -> Result<T> {
-        let (client, key) = (self.lock.client(), self.lock.key()?);
-        serves(client).map_err(|error| self.about(error))?;
-        Ledger::of(client.engine(), &key).change(edit).await.map_err(|error| self.about(error))
-    }
-
     /// What it runs by, checked.
     fn rules(&self) -> Result<Rules> {
         let wrong = |message: String| self.about(Error::config(Operation::Job, message));
@@ -307,7 +245,11 @@ impl Job {
         let Some(at_most) = &self.at_most else {
             return Err(wrong("nothing says how long a run may take; say it with at_most(\"1h\")".into()));
         };
-        length("at_most", at_most)?;
+        if length("at_most", at_most)? < MIN_MAX_HOLD {
+            return Err(wrong(format!("at_most: {MIN_MAX_HOLD:?} is the least a run can be given")));
+        }
+        // What else would be found out at the first slot, which may be far off.
+        self.held_lock().order(Life::Session, Patience::None)?;
         Ok(Rules { schedule, catch_up: self.catch_up, jitter, at_least })
     }
 
@@ -327,7 +269,7 @@ impl Job {
         }
     }
 
-    fn about(&self, error: Error) -> Error {
+    pub(super) fn about(&self, error: Error) -> Error {
         error.about(self.name())
     }
 }

@@ -3,9 +3,9 @@
 mod election;
 mod guard;
 mod job;
-pub(crate) mod job_state;
 mod latch;
 mod lock;
+pub(crate) mod operate;
 mod options;
 mod owner;
 mod proof;
@@ -21,9 +21,9 @@ pub use self::{
     election::{Election, Leader, Leaders, Leadership},
     guard::Guard,
     job::{BoxedRun, BoxedWork, Job, Run, Turn},
-    job_state::{JobPage, JobState},
     latch::Latch,
     lock::{Lock, Outcome},
+    operate::{JobPage, JobState},
     owner::Owner,
     proof::Proof,
     rate_limiter::RateLimiter,

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
 
 /// The shortest `max_hold`.
-const MIN_MAX_HOLD: Duration = Duration::from_millis(100);
+pub(super) const MIN_MAX_HOLD: Duration = Duration::from_millis(100);
 
 /// The largest cohort: a store whose fences follow a clock must not be made to give them out faster than that runs.
 const MAX_COHORT: u32 = 64;

@@ -5,8 +5,16 @@
 //! book are read anew, and the slot is taken by a compare-and-set. Who wins that write runs, and nobody else, whatever they
 //! believe of the lock.
 
-use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    panic::{AssertUnwindSafe, resume_unwind},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
+use futures_util::FutureExt;
 use leasehold_schedule::Slot;
 
 use super::{Guard, Job, Outcome};
@@ -92,12 +100,16 @@ pub enum Turn<T> {
 pub(super) enum Performed<T, E> {
     Finished(Result<T, E>),
     Lost(Loss),
+    /// The work panicked, with this.
+    Panicked(Box<dyn Any + Send>),
 }
 
 impl<T, E: From<Error>> Performed<T, E> {
+    /// What the caller is told. A panic goes on from here.
     pub(super) fn into_result(self, name: &str) -> Result<T, E> {
         match self {
             Self::Finished(done) => done,
+            Self::Panicked(panic) => resume_unwind(panic),
             Self::Lost(loss) => Err(Error::from(loss).during(Operation::Job).about(name).into()),
         }
     }
@@ -142,16 +154,9 @@ impl Fleet {
     pub(super) async fn run_boxed(&self, work: &BoxedWork) -> Result<()> {
         while let Some(run) = self.next_unless_closed().await? {
             let begun = self.engine.clock.now();
-            let performed = if self.job.finishes {
-                Performed::Finished(work(&run).await)
-            } else {
-                tokio::select! {
-                    biased;
-                    loss = run.guard.lost() => Performed::Lost(loss),
-                    done = work(&run) => Performed::Finished(done),
-                }
-            };
-            self.write_down(run, begun, &performed).await;
+            let performed = self.watch(&run, async { work(&run).await }).await;
+            let ended = ended(&run, &performed);
+            self.conclude(run, begun, ended).await;
         }
         Ok(())
     }
@@ -162,7 +167,10 @@ impl Fleet {
             match self.next().await {
                 Ok(run) => return Ok(Some(run)),
                 Err(error) if error.kind() == ErrorKind::Closed => return Ok(None),
-                Err(error) if error.retry() == Retry::No => return Err(error),
+                // A lock that was lost on the way is no reason to give up the next slot.
+                Err(error) if error.retry() == Retry::No && error.kind() != ErrorKind::Lost => {
+                    return Err(error);
+                }
                 Err(error) => {
                     tracing::warn!(job = self.job.name(), %error, "trying again");
                     self.sleep_until(self.engine.clock.now().after(BEAR)).await;
@@ -173,11 +181,15 @@ impl Fleet {
 
     /// Waits for a slot that falls to us.
     pub(super) async fn next(&self) -> Result<Run> {
-        self.adopt().await?;
         loop {
             self.engine.refuse_if_closed(Operation::Job)?;
+            self.adopt().await?;
             let now = self.ledger.sight().await?;
             let book = self.ledger.read().await?.unwrap_or_default();
+            if self.note_if_forgotten(&book) {
+                self.sleep_until(now.heard).await;
+                continue;
+            }
             match book.verdict(&self.rules, now.time) {
                 Verdict::Due(slot) => {
                     if let Some(run) = self.compete(slot, now.time).await? {
@@ -185,6 +197,13 @@ impl Fleet {
                     }
                 }
                 Verdict::Later(until) | Verdict::Resting(until) => {
+                    if let Some(ahead) = book.ahead(now.time) {
+                        tracing::warn!(
+                            job = self.job.name(),
+                            ?ahead,
+                            "the last slot is still to come: was a clock wrong? `leasehold job resume --from-now` does not wait"
+                        );
+                    }
                     self.sleep_until(now.instant_of(until)).await;
                 }
                 Verdict::Paused(_) => self.sleep_until(now.instant_of(self.after(now.time))).await,
@@ -208,32 +227,34 @@ impl Fleet {
         F: AsyncFnOnce(&Run) -> Result<T, E>,
     {
         let begun = self.engine.clock.now();
-        let performed = if self.job.finishes {
-            Performed::Finished(work(&run).await)
-        } else {
-            tokio::select! {
-                biased;
-                loss = run.guard.lost() => Performed::Lost(loss),
-                done = work(&run) => Performed::Finished(done),
-            }
-        };
-        self.write_down(run, begun, &performed).await;
+        let performed = self.watch(&run, async { work(&run).await }).await;
+        let ended = ended(&run, &performed);
+        self.conclude(run, begun, ended).await;
         performed
     }
 
-    async fn write_down<T, E: fmt::Display>(&self, run: Run, begun: Instant, performed: &Performed<T, E>) {
-        let took = begun.until(self.engine.clock.now());
-        let ended = match performed {
-            Performed::Finished(Ok(_)) => Ended::Done,
-            Performed::Finished(Err(error)) if run.check().is_err() => Ended::Lost(words(&error.to_string())),
-            Performed::Finished(Err(error)) => Ended::Failed(words(&error.to_string())),
-            Performed::Lost(loss) => Ended::Lost(words(&loss.to_string())),
+    /// Does the work, as long as it is ours to do. A panic is one run's and not the member's, who goes on to the next.
+    async fn watch<T, E>(&self, run: &Run, work: impl Future<Output = Result<T, E>>) -> Performed<T, E> {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let done = if self.job.finishes {
+            if run.check().is_err() {
+                // Between the lock and here it was lost: nothing was begun that would have to be finished.
+                return Performed::Lost(run.lost().await);
+            }
+            work.await
+        } else {
+            tokio::select! {
+                biased;
+                loss = run.lost() => return Performed::Lost(loss),
+                done = work => done,
+            }
         };
-        self.conclude(run, took, ended).await;
+        done.map_or_else(Performed::Panicked, Performed::Finished)
     }
 
-    async fn conclude(&self, run: Run, took: Duration, ended: Ended) {
-        let name = self.job.name();
+    /// Writes down how it ended, and gives the lock back.
+    async fn conclude(&self, run: Run, begun: Instant, ended: Ended) {
+        let (name, took) = (self.job.name(), begun.until(self.engine.clock.now()));
         if ended != Ended::Done {
             tracing::warn!(job = name, slot = %run.slot, ?ended, "a run did not end well");
         }
@@ -244,8 +265,13 @@ impl Fleet {
         if let Err(error) = self.ledger.change(edit).await {
             tracing::warn!(job = name, slot = %run.slot, %error, "how a run ended is not written down");
         }
-        if let Err(error) = run.guard.release().await {
-            tracing::debug!(job = name, %error, "release after a run");
+        self.release(run.guard).await;
+    }
+
+    /// Gives the lock back. If it is lost, or is given back later in the background, that changes nothing for the job.
+    async fn release(&self, guard: Guard) {
+        if let Err(error) = guard.release().await {
+            tracing::debug!(job = self.job.name(), %error, "release after a slot");
         }
     }
 
@@ -266,17 +292,36 @@ impl Fleet {
         Ok(())
     }
 
+    /// Whether the store has lost what it knew of the job: then it is to be made known again.
+    fn note_if_forgotten(&self, book: &Book) -> bool {
+        let is_forgotten = self.rules.schedule.is_some() && book.last.is_none();
+        if is_forgotten {
+            tracing::warn!(
+                job = self.job.name(),
+                "the store has forgotten this job; it is taken for a new one"
+            );
+            self.job.known.store(false, Ordering::SeqCst);
+        }
+        is_forgotten
+    }
+
     /// Stands in line for this slot, no longer than it is the latest one.
     async fn compete(&self, slot: Slot, now: Duration) -> Result<Option<Run>> {
-        if !self.rules.jitter.is_zero() {
-            self.sleep_until(self.engine.clock.now().after(self.rules.jitter.mul_f64(chance()))).await;
+        let asked = self.engine.clock.now();
+        let begin = asked.after(self.rules.jitter.mul_f64(chance()));
+        while self.engine.clock.now() < begin {
+            self.engine.refuse_if_closed(Operation::Job)?;
+            self.sleep_until(begin).await;
         }
+        let now = now.saturating_add(asked.until(self.engine.clock.now()));
         let wait = self.after(slot.since_1970().max(now)).saturating_sub(now).clamp(LEAST_WAIT, LOOK);
         let lock = self.job.held_lock().wait(wait);
         let Some(guard) = lock.try_acquire().await? else { return Ok(None) };
-        match self.take(guard).await? {
-            Turn::Ran(run) => Ok(Some(run)),
-            _ => Ok(None),
+        match self.take(guard).await {
+            Ok(Turn::Ran(run)) => Ok(Some(run)),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Lost => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -288,28 +333,34 @@ impl Fleet {
             .change(|book, now| {
                 if let Some(running) = book.running.as_ref().filter(|running| running.start.id == id) {
                     // The answer to our write was lost.
-                    return Edit::Leave(Turn::Ran(running.slot));
+                    return Edit::Leave(Ok(Turn::Ran(running.slot)));
                 }
+                self.note_if_forgotten(book);
                 match book.verdict(&self.rules, now) {
                     Verdict::Due(slot) => {
+                        // What takes long may outlast the lock: then the slot is for whoever has it now.
+                        if let Err(lost) = guard.check() {
+                            return Edit::Leave(Err(lost));
+                        }
                         book.begin(&self.rules, slot, Start { id, fence, who: (*who).clone(), at: now });
-                        Edit::Write(Turn::Ran(slot))
+                        Edit::Write(Ok(Turn::Ran(slot)))
                     }
-                    Verdict::Later(_) => Edit::Leave(Turn::NotDue(book.next(now))),
-                    Verdict::Resting(until) => Edit::Leave(Turn::Resting(until)),
-                    Verdict::Paused(paused) => Edit::Leave(Turn::Paused(paused)),
+                    Verdict::Later(_) => Edit::Leave(Ok(Turn::NotDue(book.next(now)))),
+                    Verdict::Resting(until) => Edit::Leave(Ok(Turn::Resting(until))),
+                    Verdict::Paused(paused) => Edit::Leave(Ok(Turn::Paused(paused))),
                 }
             })
             .await?;
         let other = match taken {
-            Turn::Ran(slot) => return Ok(Turn::Ran(Run { slot, guard })),
-            Turn::Busy(busy) => Turn::Busy(busy),
-            Turn::NotDue(next) => Turn::NotDue(next),
-            Turn::Resting(until) => Turn::Resting(until),
-            Turn::Paused(paused) => Turn::Paused(paused),
+            Ok(Turn::Ran(slot)) => return Ok(Turn::Ran(Run { slot, guard })),
+            Ok(Turn::Busy(busy)) => Ok(Turn::Busy(busy)),
+            Ok(Turn::NotDue(next)) => Ok(Turn::NotDue(next)),
+            Ok(Turn::Resting(until)) => Ok(Turn::Resting(until)),
+            Ok(Turn::Paused(paused)) => Ok(Turn::Paused(paused)),
+            Err(lost) => Err(lost),
         };
-        guard.release().await?;
-        Ok(other)
+        self.release(guard).await;
+        other
     }
 
     /// When the next slot after this moment is.
@@ -328,6 +379,23 @@ impl Fleet {
             () = self.engine.clock.sleep_until(then) => {}
         }
     }
+}
+
+/// How it is written down.
+fn ended<T, E: fmt::Display>(run: &Run, performed: &Performed<T, E>) -> Ended {
+    match performed {
+        Performed::Finished(Ok(_)) => Ended::Done,
+        Performed::Finished(Err(error)) if run.check().is_err() => Ended::Lost(words(&error.to_string())),
+        Performed::Finished(Err(error)) => Ended::Failed(words(&error.to_string())),
+        Performed::Lost(loss) => Ended::Lost(words(&loss.to_string())),
+        Performed::Panicked(panic) => Ended::Failed(words(&format!("panicked: {}", said(&**panic)))),
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let literal = panic.downcast_ref::<&str>().copied();
+    literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
 /// Between zero and one.
