@@ -20,6 +20,7 @@ pub fn of(job: &JobState) -> Value {
         "zone": job.zone,
         "last": job.last.map(|slot| slot.to_string()),
         "next": job.next.map(|slot| slot.to_string()),
+        "ahead_ms": job.ahead.map(|ahead| ahead.as_millis() as u64),
         "rests_until": job.rests_until.map(moment),
         "paused": job.paused.as_ref().map(pause),
         "running": job.running.as_ref().map(|it| started(json!({ "slot": it.slot.to_string() }), Some(&it.start))),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Operation, Result,
+    Error, ErrorKind, Operation, Result,
     backend::{Cell, CellPage, CellWrite, Expect},
 };
 use redis::Value;
@@ -11,7 +11,7 @@ use redis::Value;
 use crate::{
     answer::{bytes, list as values},
     connect::{Topology, Weight},
-    error::misfit,
+    error::{Fault, misfit},
     names::{CELL, CELLS},
     scripts,
 };
@@ -40,8 +40,20 @@ pub(crate) async fn write(
     let answer = topology.run(CELL, Weight::Promise, &scripts::CELL_WRITE, |command| {
         command.arg(2).arg(&key).arg(CELLS).arg(&expected).arg(value).arg(ttl).arg(name);
     });
-    let answer = answer.await.map_err(|fault| fault.into_error(Operation::Cell))?;
-    written(&answer)
+    match answer.await {
+        Ok(answer) => written(&answer),
+        // Nothing was written, so there is nothing to confirm.
+        Err(Fault::Unconfirmed { value: Value::Nil, .. }) => Ok(CellWrite::Conflict),
+        // Unlike a grant it cannot be taken back: somebody may have read it.
+        Err(Fault::Unconfirmed { confirmed, wanted, .. }) => {
+            let message = format!(
+                "only {confirmed} of {wanted} replicas confirmed the write in time, so a failover may undo it; see to the \
+                 replicas, or ask for fewer with wait_replicas"
+            );
+            Err(Error::new(ErrorKind::Indeterminate, Operation::Cell, message))
+        }
+        Err(fault) => Err(fault.into_error(Operation::Cell)),
+    }
 }
 
 pub(crate) async fn list(

@@ -12,6 +12,7 @@
 //! | a script's key is on another server by now | no | `Unavailable` |
 //! | `READONLY` `LOADING` `CLUSTERDOWN` `MASTERDOWN` `BUSY` `TRYAGAIN` `MOVED` `ASK` `OOM` `MISCONF` `NOREPLICAS` `NOSCRIPT` | no | `Unavailable` |
 //! | too few replicas confirmed | yes, and it is taken back | `Unavailable` |
+//! | too few replicas confirmed a cell | yes | `Indeterminate` |
 //! | any other error answer | no | `Internal` |
 //! | no answer in time, connection lost after sending | unknown | `Indeterminate` |
 

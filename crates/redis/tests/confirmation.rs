@@ -10,7 +10,7 @@ use common::{spawn, spec};
 use futures_util::future::join_all;
 use leasehold_core::{
     Client, ErrorKind,
-    backend::{Attempt, Backend, Claim, ClaimSpec, Mode, Renew, Shape},
+    backend::{Attempt, Backend, CellWrite, Claim, ClaimSpec, Expect, Mode, Renew, Shape},
 };
 use leasehold_redis::{Redis, RedisConfig};
 use leasehold_testkit::{
@@ -91,6 +91,21 @@ async fn a_renewal_on_a_new_connection_that_has_nothing_to_lengthen_is_not_confi
         for _ in 0..2 {
             assert!(store.renew(&renew(30)).await[0].is_err(), "{brand:?}: no replica has the longer lease");
         }
+        servers.members()[1].resume().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cell_that_no_replica_has_is_not_taken_for_written() {
+    for brand in Brand::to_test() {
+        let Some((servers, _line, store)) = set(brand).await else { return };
+        drop(granted(&store, &spec("a", Mode::Exclusive, Shape::Lock)).await.release().await.unwrap());
+        servers.members()[1].pause().unwrap();
+        let error = store.write_cell("cell", Expect::Absent, b"1", None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Indeterminate, "{brand:?}: {error}");
+        assert!(error.to_string().contains("0 of 1 replicas"), "{brand:?}: {error}");
+        let conflict = store.write_cell("cell", Expect::Absent, b"2", None).await.unwrap();
+        assert_eq!(conflict, CellWrite::Conflict, "{brand:?}: it is there all the same");
         servers.members()[1].resume().unwrap();
     }
 }

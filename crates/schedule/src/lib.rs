@@ -4,8 +4,12 @@
 //! weekdays. The parser is croner's. Time zones are those of the IANA database that is compiled in, not the machine's:
 //! one program means the same everywhere, and what the compiler accepted is there when it runs.
 //!
-//! When clocks go forward, a slot that falls into the gap comes right after it; when they go back, one at a fixed hour
-//! comes once.
+//! Where the clocks of the zone are changed, it matters whether the time of day is fixed: one second, one minute and one
+//! hour, each a single number, as in `30 2 * * *`. A fixed slot that falls into the gap when clocks go forward comes right
+//! after it, and comes once when they go back. With a list, a range, a step or a star in one of these fields, as in
+//! `30 2,14 * * *` or `*/30 2 * * *`, every slot is taken by the clock on the wall: what falls into the gap does not come
+//! that day, and what is in the hour that is repeated comes twice. Who needs each of several hours once a day declares a
+//! job for each, keeps out of the hours that are changed, or stays with UTC.
 //!
 //! Users see this crate through `leasehold`; the attribute `#[scheduled]` uses it to refuse what is no schedule.
 
@@ -225,6 +229,19 @@ mod tests {
         slots("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", &expected);
         let expected = ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"];
         slots("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &expected);
+    }
+
+    #[test]
+    fn lists_of_hours_go_by_the_clock_on_the_wall() {
+        for (schedule, in_spring, in_autumn) in [
+            ("30 2,14 * * *", ["2026-03-29T12:30:00Z"], ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"]),
+            ("*/40 2 * * *", ["2026-03-30T00:00:00Z"], ["2026-10-25T00:00:00Z", "2026-10-25T00:40:00Z"]),
+        ] {
+            slots(schedule, "Europe/Berlin", "2026-03-28T20:00:00Z", &in_spring);
+            slots(schedule, "Europe/Berlin", "2026-10-24T20:00:00Z", &in_autumn);
+        }
+        let twice = ["2026-10-25T01:00:00Z", "2026-10-25T01:40:00Z", "2026-10-26T01:00:00Z"];
+        slots("*/40 2 * * *", "Europe/Berlin", "2026-10-25T00:40:00Z", &twice);
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub(crate) struct Args {
     schedule: Option<String>,
 
     /// The time zone of the schedule, such as Europe/Berlin [default: UTC]
+    ///
+    /// Where its clocks are changed, a slot at one minute of one hour comes once that day. With lists, ranges or steps of
+    /// hours or minutes, what is skipped on the clock does not come, and what is repeated comes twice.
     #[arg(long, value_name = "Z", requires = "schedule")]
     zone: Option<String>,
 
@@ -142,10 +145,39 @@ struct Cron<'a> {
 enum Passed {
     /// The command ran and ended.
     Ran(Exit),
-    /// It was not to be run.
-    Not(String, Volume),
+    /// It was not to be run: this is what the shell is told.
+    Not(Exit),
+    /// The command could not be started, and this signal came meanwhile.
+    NotStarted(Failure, Option<Signal>),
     /// A signal came: this is what the shell is told.
     Signalled(Exit),
+}
+
+/// What comes after a turn.
+enum Then {
+    /// The next slot.
+    Next,
+    /// The next slot after a pause, because of this.
+    Bear(Failure),
+    /// The end.
+    End(Result<Exit, Failure>),
+}
+
+impl Then {
+    fn after(turn: Result<Passed, Failure>, is_scheduled: bool) -> Self {
+        match turn {
+            Ok(Passed::Ran(_)) if is_scheduled => Self::Next,
+            Ok(Passed::NotStarted(_, Some(signal))) if is_scheduled => {
+                Self::End(Ok(Exit::Signal(signal as i32)))
+            }
+            // A command that cannot be started, or a machine that has no process to spare, may be better at the next slot.
+            Ok(Passed::NotStarted(failure, None)) if is_scheduled => Self::Bear(failure),
+            // A store that is away comes back.
+            Err(failure) if is_scheduled && !is_hopeless(failure.exit) => Self::Bear(failure),
+            Ok(Passed::NotStarted(failure, _)) | Err(failure) => Self::End(Err(failure)),
+            Ok(Passed::Ran(exit) | Passed::Not(exit) | Passed::Signalled(exit)) => Self::End(Ok(exit)),
+        }
+    }
 }
 
 impl Cron<'_> {
@@ -155,22 +187,16 @@ impl Cron<'_> {
         nested::refuse(self.client, std::slice::from_ref(&self.args.name), &asking).await?;
         let job = self.job();
         loop {
-            match self.turn(&job).await {
-                Ok(Passed::Ran(_)) if is_scheduled => {}
-                Ok(Passed::Ran(exit) | Passed::Signalled(exit)) => return Ok(exit),
-                Ok(Passed::Not(why, volume)) => {
-                    print::note(self.volume, volume, &format!("{:?} is not run: {why}", self.args.name));
-                    return Ok(Exit::Busy(self.args.conflict_exit_code));
-                }
-                // A store that is away comes back; a command that cannot be started may be there for the next slot.
-                Err(failure) if is_scheduled && !is_hopeless(failure.exit) => {
+            match Then::after(self.turn(&job).await, is_scheduled) {
+                Then::Next => {}
+                Then::End(end) => return end,
+                Then::Bear(failure) => {
                     print::warn(&failure.message);
                     let pause = tokio::time::sleep(Duration::from_secs(1));
                     if let Err(signal) = unless_signalled(&mut self.signals, pause).await {
                         return Ok(Exit::Signal(signal as i32));
                     }
                 }
-                Err(failure) => return Err(failure),
             }
         }
     }
@@ -198,7 +224,10 @@ impl Cron<'_> {
 
     /// Waits for a slot of ours and runs it; or runs it now, if it has no schedule.
     async fn turn(&mut self, job: &Job) -> Result<Passed, Failure> {
-        let lost = self.lost.take().map_or_else(LostPipe::open, Ok).map_err(no_pipe)?;
+        let lost = match self.lost.take().map_or_else(LostPipe::open, Ok) {
+            Ok(lost) => lost,
+            Err(error) => return Ok(Passed::NotStarted(no_pipe(error), None)),
+        };
         let (is_running, mut ran) = (Cell::new(false), None);
         let (args, client) = (self.args, self.client);
         let work = async |run: &leasehold::Run| {
@@ -227,8 +256,25 @@ impl Cron<'_> {
         }
         match turn {
             None => Ok(Passed::Signalled(Exit::Signal(signal.map_or(0, |signal| signal as i32)))),
-            Some(turn) => turn.map(not_run),
+            Some(Err(failure)) if is_running.get() => Ok(Passed::NotStarted(failure, signal)),
+            Some(turn) => Ok(self.not_run(turn?)),
         }
+    }
+
+    /// Says why a turn came to nothing.
+    fn not_run(&self, turn: Turn<()>) -> Passed {
+        let (why, volume) = match turn {
+            Turn::Ran(()) => return Passed::Ran(Exit::Success),
+            Turn::Busy(busy) => (busy.to_string(), Volume::Verbose),
+            Turn::Resting(until) => (format!("the last run counts until {}", moment(until)), Volume::Verbose),
+            Turn::Paused(paused) => {
+                let why = format!("paused by {} since {}: {}", paused.by, moment(paused.since), paused.why);
+                (why, Volume::Normal)
+            }
+            _ => ("no slot is due".to_owned(), Volume::Verbose),
+        };
+        print::note(self.volume, volume, &format!("{:?} is not run: {why}", self.args.name));
+        Passed::Not(Exit::Busy(self.args.conflict_exit_code))
     }
 }
 
@@ -297,22 +343,6 @@ fn conclude(args: &Args, end: &End) -> (Exit, Option<String>) {
     }
 }
 
-/// Why a turn came to nothing.
-fn not_run(turn: Turn<()>) -> Passed {
-    match turn {
-        Turn::Ran(()) => Passed::Ran(Exit::Success),
-        Turn::Busy(busy) => Passed::Not(busy.to_string(), Volume::Verbose),
-        Turn::Resting(until) => {
-            Passed::Not(format!("the last run counts until {}", moment(until)), Volume::Verbose)
-        }
-        Turn::Paused(paused) => {
-            let why = format!("paused by {} since {}: {}", paused.by, moment(paused.since), paused.why);
-            Passed::Not(why, Volume::Normal)
-        }
-        _ => Passed::Not("no slot is due".to_owned(), Volume::Verbose),
-    }
-}
-
 /// What waiting does not help against.
 fn is_hopeless(exit: Exit) -> bool {
     matches!(exit, Exit::Usage | Exit::Config | Exit::Denied | Exit::Internal)
@@ -320,4 +350,29 @@ fn is_hopeless(exit: Exit) -> bool {
 
 fn no_pipe(error: std::io::Error) -> Failure {
     Failure::internal("cannot make a pipe", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_process() -> Failure {
+        Failure::internal("cannot start the command", "resource temporarily unavailable")
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_once_is_tried_at_the_next_slot() {
+        let bear = Then::after(Ok(Passed::NotStarted(no_process(), None)), true);
+        assert!(matches!(bear, Then::Bear(failure) if failure.exit == Exit::Internal));
+        let once = Then::after(Ok(Passed::NotStarted(no_process(), None)), false);
+        assert!(matches!(once, Then::End(Err(failure)) if failure.exit == Exit::Internal));
+        let hopeless = Then::after(Err(Failure::new(Exit::Denied, "no")), true);
+        assert!(matches!(hopeless, Then::End(Err(failure)) if failure.exit == Exit::Denied));
+    }
+
+    #[test]
+    fn a_signal_that_comes_while_the_command_fails_to_start_ends_it() {
+        let signalled = Passed::NotStarted(no_process(), Some(Signal::SIGTERM));
+        assert!(matches!(Then::after(Ok(signalled), true), Then::End(Ok(Exit::Signal(15)))));
+    }
 }

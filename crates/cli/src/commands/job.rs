@@ -66,6 +66,14 @@ enum Act {
     Resume {
         /// The job's name
         name: String,
+        /// Also if the last slot is still to come, because a clock was ahead: go on from this moment
+        #[arg(long)]
+        from_now: bool,
+    },
+    /// Forget a job, with its history and its pause; whoever still runs it makes it known again
+    Forget {
+        /// The job's name
+        name: String,
     },
 }
 
@@ -83,11 +91,23 @@ async fn act(act: &Act, client: &Client, talk: Talk) -> Result<(), Failure> {
         Act::Ls { beginning } => list(beginning, client, talk.output).await,
         Act::Show { name } => show(name, client, talk.output).await,
         Act::Pause { name, reason } => {
+            let is_new = client.job(name).state().await?.is_none();
             client.job(name).pause(reason).await?;
-            say(&format!("{name:?} is paused"));
+            say(&format!("{name:?} is paused{}", if is_new { "; nobody has run it yet" } else { "" }));
             Ok(())
         }
-        Act::Resume { name } => {
+        Act::Resume { name, from_now: true } => {
+            let was_ahead = client.job(name).resume_from_now().await?;
+            let what = if was_ahead { "goes on from now; a clock was ahead" } else { "goes on from now" };
+            say(&format!("{name:?} {what}"));
+            Ok(())
+        }
+        Act::Forget { name } => {
+            let was_known = client.job(name).forget().await?;
+            say(&format!("{name:?} {}", if was_known { "is forgotten" } else { "was not known" }));
+            Ok(())
+        }
+        Act::Resume { name, from_now: false } => {
             let before = client.job(name).resume().await?;
             say(&format!("{name:?} {}", if before.is_some() { "goes on" } else { "was not paused" }));
             Ok(())
@@ -166,6 +186,12 @@ fn describe(job: &JobState) -> String {
         lines.push(format!("schedule {} ({})", schedule(job), job.zone.as_deref().unwrap_or("UTC")));
     }
     lines.extend(job.next.map(|next| format!("next     {next}")));
+    lines.extend(job.ahead.map(|ahead| {
+        format!(
+            "ahead    by {}: the last slot is still to come, was a clock wrong? `job resume --from-now`",
+            brief(ahead)
+        )
+    }));
     lines.extend(job.rests_until.map(|until| format!("rests    until {}", moment(until))));
     lines.extend(
         job.paused.as_ref().map(|paused| {

@@ -81,7 +81,10 @@ fn a_command_that_takes_too_long_is_stopped() {
 fn a_paused_job_is_not_run_until_it_is_resumed() {
     let place = Place::new();
     let paused = place.run(&["job", "pause", "report", "--reason", "the disk is full"]);
-    assert_eq!((paused.code, paused.stderr.as_str()), (0, "leasehold: \"report\" is paused\n"));
+    assert_eq!(
+        (paused.code, paused.stderr.as_str()),
+        (0, "leasehold: \"report\" is paused; nobody has run it yet\n")
+    );
     let skipped = place.run(&["cron", "report", "--at-most", "1m", "--", "echo", "never"]);
     assert_eq!((skipped.code, skipped.stdout.as_str()), (0, ""));
     assert!(skipped.stderr.contains("paused by "), "{}", skipped.stderr);
@@ -93,6 +96,19 @@ fn a_paused_job_is_not_run_until_it_is_resumed() {
     let shown = place.run(&["job", "show", "report"]);
     assert!(shown.stdout.starts_with("report is waiting\n"), "{}", shown.stdout);
     assert!(shown.stdout.contains("1 done, 0 failed"), "{}", shown.stdout);
+    let again = place.run(&["job", "pause", "report", "--reason", "again"]);
+    assert_eq!(again.stderr, "leasehold: \"report\" is paused\n", "somebody has run it");
+    let from_now = place.run(&["job", "resume", "report", "--from-now"]);
+    assert_eq!(from_now.stderr, "leasehold: \"report\" goes on from now\n");
+}
+
+#[test]
+fn a_job_can_be_forgotten() {
+    let place = Place::new();
+    assert_eq!(place.run(&["job", "forget", "report"]).stderr, "leasehold: \"report\" was not known\n");
+    assert_eq!(place.run(&["cron", "report", "--at-most", "1m", "--", "true"]).code, 0);
+    assert_eq!(place.run(&["job", "forget", "report"]).stderr, "leasehold: \"report\" is forgotten\n");
+    wait_until("it is gone", || place.run(&["job", "show", "report"]).code == 64);
 }
 
 #[test]

@@ -420,7 +420,7 @@ mod tests {
         let (_, mut book) = minutely(CatchUp::Latest);
         let hourly = Schedule::parse("0 * * * *", None).unwrap();
         book.adopt(&hourly, at(3 * 3600 + 60));
-        assert_eq!(book.last, Some(slot(3 * 3600)));
+        assert_eq!(book.next(at(3 * 3600 + 60)), Some(slot(4 * 3600)));
         let before = book.clone();
         book.adopt(&hourly, at(9 * 3600));
         assert_eq!(book, before, "the same schedule changes nothing: what was missed meanwhile counts");

@@ -17,7 +17,7 @@ use crate::{
     sync::atomic::AtomicBool,
 };
 
-pub use super::turns::{BoxedRun, BoxedWork, Run, Turn};
+pub use super::run::{BoxedRun, BoxedWork, Run, Turn};
 
 /// Work that runs once per slot across a fleet, whatever the clocks of its machines say.
 ///
@@ -79,7 +79,9 @@ impl Job {
         self
     }
 
-    /// The time zone of the schedule, such as `Europe/Berlin`.
+    /// The time zone of the schedule, such as `Europe/Berlin`. Where its clocks are changed, a slot at one minute of one hour comes
+    /// once that day; with lists, ranges or steps of hours or minutes, what is skipped on the clock does not come, and what
+    /// is repeated comes twice.
     pub fn zone(mut self, zone: &str) -> Self {
         self.known = Arc::default();
         self.zone = Some(zone.to_owned());

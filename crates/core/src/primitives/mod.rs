@@ -10,6 +10,7 @@ mod options;
 mod owner;
 mod proof;
 mod rate_limiter;
+mod run;
 mod rwlock;
 mod semaphore;
 mod set;

@@ -5,29 +5,24 @@
 //! book are read anew, and the slot is taken by a compare-and-set. Who wins that write runs, and nobody else, whatever they
 //! believe of the lock.
 
-use std::{
-    any::Any,
-    fmt,
-    panic::{AssertUnwindSafe, resume_unwind},
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use leasehold_schedule::Slot;
 
-use super::{Guard, Job, Outcome};
+use super::{
+    Guard, Job, Outcome,
+    run::{BoxedWork, Performed, Run, Turn, ended},
+};
 use crate::{
-    backend::{Busy, Loss},
     engine::{
         Engine,
-        book::{Book, Rules, Verdict, words},
+        book::{Book, Rules, Verdict},
         ledger::{Edit, Ledger},
-        past::{Ended, Paused, Start},
+        past::{Ended, Start},
         time::Instant,
     },
-    error::{Error, ErrorKind, Operation, Result, Retry},
+    error::{ErrorKind, Operation, Result, Retry},
     sync::atomic::Ordering,
 };
 
@@ -42,84 +37,6 @@ const LEAST_WAIT: Duration = Duration::from_millis(100);
 
 /// How long to leave a store alone that failed.
 const BEAR: Duration = Duration::from_secs(1);
-
-/// A run under way: what the work is given.
-#[derive(Debug)]
-pub struct Run {
-    slot: Slot,
-    guard: Guard,
-}
-
-impl Run {
-    /// The slot it is for: the same for nobody else. Of a job without a schedule, when it began.
-    pub fn slot(&self) -> Slot {
-        self.slot
-    }
-
-    /// Greater than that of every earlier run: pass it along with what the work writes.
-    pub fn fence(&self) -> u64 {
-        self.guard.fence()
-    }
-
-    /// An error of the kind `Lost` if somebody else may run the job by now. No I/O.
-    pub fn check(&self) -> Result<()> {
-        self.guard.check()
-    }
-
-    /// Completes when the lock is lost or the time is over, and says which.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost by dropping it.
-    pub async fn lost(&self) -> Loss {
-        self.guard.lost().await
-    }
-
-    /// The guard of the lock that it runs under.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
-    }
-}
-
-/// What came of being ready to run a job now.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Turn<T> {
-    /// It was run: this is what the work gave.
-    Ran(T),
-    /// Somebody else runs it.
-    Busy(Busy),
-    /// No slot is due before this one.
-    NotDue(Option<Slot>),
-    /// The last run counts until then, as the time since 1970.
-    Resting(Duration),
-    /// An operator paused it.
-    Paused(Paused),
-}
-
-/// What came of a run.
-pub(super) enum Performed<T, E> {
-    Finished(Result<T, E>),
-    Lost(Loss),
-    /// The work panicked, with this.
-    Panicked(Box<dyn Any + Send>),
-}
-
-impl<T, E: From<Error>> Performed<T, E> {
-    /// What the caller is told. A panic goes on from here.
-    pub(super) fn into_result(self, name: &str) -> Result<T, E> {
-        match self {
-            Self::Finished(done) => done,
-            Self::Panicked(panic) => resume_unwind(panic),
-            Self::Lost(loss) => Err(Error::from(loss).during(Operation::Job).about(name).into()),
-        }
-    }
-}
-
-/// One run of [`BoxedWork`].
-pub type BoxedRun<'r> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'r>>;
-
-/// Work that is not known by its type: see [`Job::run_boxed`].
-pub type BoxedWork = dyn for<'r> Fn(&'r Run) -> BoxedRun<'r> + Send + Sync;
 
 /// One member of the fleet.
 #[derive(Debug)]
@@ -332,8 +249,8 @@ impl Fleet {
             .ledger
             .change(|book, now| {
                 if let Some(running) = book.running.as_ref().filter(|running| running.start.id == id) {
-                    // The answer to our write was lost.
-                    return Edit::Leave(Ok(Turn::Ran(running.slot)));
+                    // The answer to our write was lost, or too few had it: once more, so that it counts.
+                    return Edit::Write(Ok(Turn::Ran(running.slot)));
                 }
                 self.note_if_forgotten(book);
                 match book.verdict(&self.rules, now) {
@@ -379,23 +296,6 @@ impl Fleet {
             () = self.engine.clock.sleep_until(then) => {}
         }
     }
-}
-
-/// How it is written down.
-fn ended<T, E: fmt::Display>(run: &Run, performed: &Performed<T, E>) -> Ended {
-    match performed {
-        Performed::Finished(Ok(_)) => Ended::Done,
-        Performed::Finished(Err(error)) if run.check().is_err() => Ended::Lost(words(&error.to_string())),
-        Performed::Finished(Err(error)) => Ended::Failed(words(&error.to_string())),
-        Performed::Lost(loss) => Ended::Lost(words(&loss.to_string())),
-        Performed::Panicked(panic) => Ended::Failed(words(&format!("panicked: {}", said(&**panic)))),
-    }
-}
-
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let literal = panic.downcast_ref::<&str>().copied();
-    literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
 /// Between zero and one.
