@@ -561,3 +561,19 @@ async fn a_job_that_is_forgotten_is_new_to_whoever_runs_it() {
     let state = state(&operator).await;
     assert!(state.totals.done >= 1 && state.totals.done <= 3, "{state:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_that_finishes_on_loss_is_not_begun_after_it() {
+    let mut world = World::new();
+    let script = Script::new();
+    let store = ScriptedRecords::new(world.store.clone(), script.clone());
+    let client = Client::builder(store).clock(world.clock.clone()).build();
+    world.join(0, client.job("job").schedule("* * * * *").at_most("1h").ttl("2s").finish_on_loss());
+    seconds(1).await;
+    // The slot is ours, and to hear so takes longer than the lock lasts.
+    script.always(Verb::Renew, Fault::Err(ErrorKind::Unavailable));
+    script.next(Verb::WriteCell, [Fault::Slow(Duration::from_secs(5))]);
+    seconds(80).await;
+    assert!(world.tally().is_empty());
+    assert_eq!(state(&world.client()).await.totals.lost, 1);
+}
