@@ -89,7 +89,7 @@ impl<T, E: From<Error>> Performed<T, E> {
 /// One run of [`BoxedWork`].
 pub type BoxedRun<'r> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'r>>;
 
-/// Work that is not known by its type: see [`Job::run_boxed`].
+/// Work that is not known by its type: see [`Job::run_boxed`](super::Job::run_boxed).
 pub type BoxedWork = dyn for<'r> Fn(&'r Run) -> BoxedRun<'r> + Send + Sync;
 
 /// How it is written down.
