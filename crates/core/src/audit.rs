@@ -2,7 +2,8 @@
 //!
 //! Each forced release leaves an entry in a cell of its own, written after the fact by whoever did it, and kept for
 //! [`KEPT`]. Cells are listed by name, so the name counts down from the end of time: the newest entries come first. A
-//! break is not undone by an entry that could not be written; that is logged, and said to nobody else. Whoever can
+//! break is not undone by an entry that could not be written; that is logged, and said to nobody else. A break whose
+//! answer was lost has an entry that says so; one that is asked for again may have two. Whoever can
 //! write to the store can write entries: the audit tells of mistakes, it does not convict.
 
 use std::{sync::Arc, time::Duration};
@@ -13,7 +14,7 @@ use crate::{
     backend::{Backend, BreakOutcome, Broken, Expect, LockState},
     client::Client,
     engine::time::wall_clock,
-    error::{Error, Operation, Result},
+    error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
     who::Who,
@@ -47,6 +48,9 @@ pub struct AuditEntry {
     /// The fence it was held under; zero if unknown.
     #[serde(default)]
     pub fence: u64,
+    /// Whether the store's answer was lost: it may have been broken, or not.
+    #[serde(default, skip_serializing_if = "is_sure")]
+    pub unsure: bool,
 }
 
 /// One page of the audit.
@@ -81,11 +85,13 @@ impl Client {
         let work = async move {
             // Whose it was can only be asked before.
             let before = backend.inspect(&key).await.ok().flatten();
-            let outcome = backend.break_hold(&key, id, &broken).await?;
-            if outcome == BreakOutcome::Broken {
-                note(&*backend, AuditEntry::of(&key, id, broken, before.as_ref())).await;
+            let outcome = backend.break_hold(&key, id, &broken).await;
+            let unsure = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Indeterminate);
+            if unsure || matches!(outcome, Ok(BreakOutcome::Broken)) {
+                let entry = AuditEntry::of(&key, id, broken, before.as_ref());
+                note(&*backend, AuditEntry { unsure, ..entry }).await;
             }
-            Ok(outcome)
+            outcome
         };
         let outcome: Result<BreakOutcome> = self.engine().carry_on(work).await;
         outcome.map_err(|error| error.during(Operation::Break).about(name))
@@ -119,6 +125,7 @@ impl AuditEntry {
             holder: holder.map(|holder| holder.who.clone()),
             label: holder.and_then(|holder| holder.label.clone()),
             fence: holder.map_or(0, |holder| holder.fence),
+            unsure: false,
         }
     }
 
@@ -126,6 +133,11 @@ impl AuditEntry {
     fn cell(&self) -> String {
         format!("{CELLS}{:020}:{}", u64::MAX - self.at, self.id)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_sure(unsure: &bool) -> bool {
+    !unsure
 }
 
 async fn note(backend: &dyn Backend, entry: AuditEntry) {

@@ -2,10 +2,11 @@
 //!
 //! A holder writes it down itself, after the fact: the keeper does, a little later, in batches, and only what lasted or
 //! waited for [`YOUNG`](super::presence::YOUNG) or ended badly. A lock that comes and goes costs nothing, and nothing here is on anybody's way to a lock.
-//! What cannot be written is forgotten, and a holder that was killed writes nothing: this is for people, not for proof.
+//! Each name costs the store a cell for a day, so a client writes of at most [`NAMES`] names in a minute, and of as many
+//! again whose holds ended badly. What cannot be written is forgotten, and a holder that was killed writes nothing: this is for people, not for proof.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -36,6 +37,10 @@ const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// So many wait to be written; more are forgotten, the oldest first.
 const PENDING: usize = 256;
+
+/// So many different names are written of within [`MINUTE`]; of others only what ended badly, as many again.
+const NAMES: usize = 256;
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// How often a write is tried against others who write about the same name.
 const TRIES: u32 = 4;
@@ -76,7 +81,30 @@ pub struct Past {
 
 /// What is to be written.
 #[derive(Debug, Default)]
-pub(super) struct History(Mutex<Vec<(Key, Past)>>);
+pub(super) struct History(Mutex<Notes>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    pending: Vec<(Key, Past)>,
+    /// When this minute began, and the names written of since.
+    minute: Option<Instant>,
+    names: BTreeSet<Key>,
+}
+
+impl Notes {
+    /// Whether this name may be written of now.
+    fn has_room(&mut self, key: &Key, badly: bool, now: Instant) -> bool {
+        if self.minute.is_none_or(|minute| minute.until(now) >= MINUTE) {
+            (self.minute, self.names) = (Some(now), BTreeSet::new());
+        }
+        let most = if badly { 2 * NAMES } else { NAMES };
+        let known = self.names.contains(key);
+        if !known && self.names.len() < most {
+            return self.names.insert(key.clone());
+        }
+        known
+    }
+}
 
 impl History {
     /// Takes note of a hold that is over, if it is worth that. Says whether it was.
@@ -90,29 +118,31 @@ impl History {
         if !badly && hold.waited < YOUNG && hold.begun.until(now) < YOUNG {
             return false;
         }
-        let past = Past::of(hold, loss, now);
-        let mut pending = self.pending();
-        if pending.len() >= PENDING {
-            pending.remove(0);
+        let mut notes = self.notes();
+        if !notes.has_room(&hold.spec.key, badly, now) {
+            return false;
         }
-        pending.push((hold.spec.key.clone(), past));
+        if notes.pending.len() >= PENDING {
+            notes.pending.remove(0);
+        }
+        notes.pending.push((hold.spec.key.clone(), Past::of(hold, loss, now)));
         true
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pending().is_empty()
+        self.notes().pending.is_empty()
     }
 
     /// What is to be written now, by name.
     pub(super) fn take(&self) -> BTreeMap<Key, Vec<Past>> {
         let mut names: BTreeMap<Key, Vec<Past>> = BTreeMap::new();
-        for (key, past) in std::mem::take(&mut *self.pending()) {
+        for (key, past) in std::mem::take(&mut self.notes().pending) {
             names.entry(key).or_default().push(past);
         }
         names
     }
 
-    fn pending(&self) -> MutexGuard<'_, Vec<(Key, Past)>> {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
 use super::{
-    history::{self, History},
+    history::{self, History, Past},
     hold::Hold,
     presence::Presence,
     time::{Clock, Instant, TICK},
@@ -25,6 +25,7 @@ use crate::{
     backend::{Backend, Capabilities, ClaimSpec, Loss, Sign},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
+    key::Key,
     sync::{Mutex, MutexGuard, atomic::Ordering},
     who::Who,
 };
@@ -106,7 +107,7 @@ impl Keeper {
     /// Writes down what is over.
     pub(super) async fn write_history(&self, backend: &dyn Backend) {
         if let Some(history) = &self.history {
-            history::write(backend, history.take()).await;
+            write_down(backend, history.take()).await;
         }
     }
 
@@ -245,7 +246,7 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
         }
         if let Some(names) = keeper.history.as_ref().map(History::take).filter(|names| !names.is_empty()) {
             let backend = backend.clone();
-            rounds.push(Box::pin(async move { history::write(&*backend, names).await }));
+            rounds.push(Box::pin(async move { write_down(&*backend, names).await }));
         }
         let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
         tokio::select! {
@@ -295,6 +296,13 @@ pub(super) async fn renew(
 async fn announce(backend: &dyn Backend, who: &Who, signs: &[Sign]) {
     if let Ok(Err(error)) = AssertUnwindSafe(backend.announce(who, signs)).catch_unwind().await {
         tracing::debug!(%error, "presence was not told");
+    }
+}
+
+/// Writes down what is over. A store's panic costs what was to be written, not the locks that are kept here.
+async fn write_down(backend: &dyn Backend, names: BTreeMap<Key, Vec<Past>>) {
+    if AssertUnwindSafe(history::write(backend, names)).catch_unwind().await.is_err() {
+        tracing::debug!("holds are missing from the history");
     }
 }
 

@@ -1,0 +1,180 @@
+//! What a store that fails in odd ways does to what is written down beside the locks.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use leasehold_core::{
+    ClaimId, Client, Error, ErrorKind, Key, Operation, Result, State,
+    backend::{
+        Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, LatchStep,
+        LockPage, LockState, Memory, Mode, Release, Renew, Renewal, StoreInfo,
+    },
+    time::Clock,
+};
+
+/// The store in memory, with faults.
+#[derive(Debug)]
+struct Fragile {
+    store: Box<dyn Backend>,
+    faults: Arc<Faults>,
+}
+
+#[derive(Debug, Default)]
+struct Faults {
+    /// Writing a cell panics.
+    panics: AtomicBool,
+    /// A break is done, and its answer lost.
+    loses: AtomicBool,
+    /// The cells that somebody wanted to write.
+    written: Mutex<BTreeSet<String>>,
+}
+
+impl Faults {
+    fn written(&self) -> usize {
+        self.written.lock().unwrap().len()
+    }
+}
+
+fn client() -> (Client, Arc<Faults>) {
+    let (clock, faults) = (Clock::test(), Arc::<Faults>::default());
+    let store = Box::new(Memory::with_clock(clock.clone()));
+    let client = Client::builder(Fragile { store, faults: faults.clone() }).clock(clock).build();
+    (client, faults)
+}
+
+#[async_trait]
+impl Backend for Fragile {
+    fn info(&self) -> &StoreInfo {
+        self.store.info()
+    }
+
+    fn claim(&self, spec: Arc<ClaimSpec>) -> Box<dyn Claim> {
+        self.store.claim(spec)
+    }
+
+    async fn renew(&self, batch: &[Renew]) -> Vec<Result<Renewal>> {
+        self.store.renew(batch).await
+    }
+
+    async fn release(&self, key: &Key, id: ClaimId, mode: Mode) -> Result<Release> {
+        self.store.release(key, id, mode).await
+    }
+
+    async fn latch(&self, key: &Key, step: LatchStep) -> Result<u64> {
+        self.store.latch(key, step).await
+    }
+
+    async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
+        self.store.inspect(key).await
+    }
+
+    async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
+        self.store.list(prefix, cursor, limit).await
+    }
+
+    async fn break_hold(&self, key: &Key, id: ClaimId, broken: &Broken) -> Result<BreakOutcome> {
+        let outcome = self.store.break_hold(key, id, broken).await;
+        if self.faults.loses.load(SeqCst) {
+            return Err(Error::new(ErrorKind::Indeterminate, Operation::Break, "the connection broke"));
+        }
+        outcome
+    }
+
+    async fn read_cell(&self, name: &str) -> Result<Option<Cell>> {
+        self.store.read_cell(name).await
+    }
+
+    async fn write_cell(
+        &self,
+        name: &str,
+        expect: Expect,
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<CellWrite> {
+        self.faults.written.lock().unwrap().insert(name.to_owned());
+        assert!(!self.faults.panics.load(SeqCst), "a store that panics");
+        self.store.write_cell(name, expect, value, ttl).await
+    }
+
+    async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage> {
+        self.store.list_cells(prefix, cursor, limit).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_over_the_history_loses_no_lock() {
+    let (client, faults) = client();
+    let kept = client.lock("kept").ttl("3s").acquire().await.unwrap();
+    let over = client.lock("over").acquire().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    faults.panics.store(true, SeqCst);
+    over.release().await.unwrap();
+    for _ in 0..1000 {
+        if faults.written() > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(faults.written(), 1, "the history was to be written");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(matches!(kept.state(), State::Held), "{:?}", kept.state());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_of_a_client_is_of_so_many_names_a_minute_and_of_those_that_ended_badly() {
+    let (client, faults) = client();
+    let mut last = None;
+    for turn in 0..5 {
+        let mut held = Vec::new();
+        for name in 0..100 {
+            held.push(client.lock(&format!("{turn}:{name}")).acquire().await.unwrap());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        last = held.pop();
+        for guard in held {
+            guard.release().await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!(faults.written(), 256, "of 495 names");
+    let last = last.unwrap();
+    assert_eq!(client.break_hold("4:99", last.id(), "stuck").await.unwrap(), BreakOutcome::Broken);
+    drop(last);
+    let is_written = || faults.written.lock().unwrap().contains("history:4:99");
+    for _ in 0..1000 {
+        if is_written() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(is_written(), "what ended badly is written");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let after = client.lock("after").acquire().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    after.release().await.unwrap();
+    client.shutdown("5s").await.unwrap();
+    assert!(faults.written.lock().unwrap().contains("history:after"), "another minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_break_whose_answer_is_lost_is_in_the_audit_and_marked_so() {
+    let (client, faults) = client();
+    let guard = client.lock("a").acquire().await.unwrap();
+    faults.loses.store(true, SeqCst);
+    let error = client.break_hold("a", guard.id(), "stuck").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    let entries = client.audit(None, 10).await.unwrap().entries;
+    assert_eq!(entries.len(), 1);
+    assert!(entries[0].unsure && entries[0].id == guard.id() && entries[0].holder.is_some(), "{entries:?}");
+}
