@@ -29,15 +29,28 @@ const TOGETHER: usize = 64;
 const STEPS: usize = 100;
 
 pub(crate) async fn inspect(store: &Shared, name: &str) -> Result<Option<LockState>> {
-    let view = look(store, name).await?;
+    let view = look(store, name, Wanted::Whole).await?;
     let Some(mut state) = state(store, name, &view).await else { return Ok(None) };
     sites::fill(&*store.topology, &mut state).await;
     Ok(Some(state))
 }
 
-async fn look(store: &Shared, name: &str) -> Result<View> {
+/// What a look is for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    /// One name, whatever is there.
+    Whole,
+    /// One of many names: what is too long for a holder is not fetched.
+    Listed,
+}
+
+async fn look(store: &Shared, name: &str, wanted: Wanted) -> Result<View> {
+    let wanted = match wanted {
+        Wanted::Whole => "",
+        Wanted::Listed => "listed",
+    };
     let answer = store.topology.run(name, Weight::Plain, &scripts::LOOK, |command| {
-        command.arg(1).arg(name);
+        command.arg(1).arg(name).arg(wanted);
     });
     View::read(&answer.await.map_err(|fault| fault.into_error(Operation::Inspect))?)
 }
@@ -138,7 +151,7 @@ pub(crate) async fn list(
                 return Ok(page);
             }
             let some: Vec<String> = names.by_ref().take(room.min(TOGETHER)).collect();
-            let views = join_all(some.iter().map(|name| look(store, name))).await;
+            let views = join_all(some.iter().map(|name| look(store, name, Wanted::Listed))).await;
             for (name, view) in some.into_iter().zip(views) {
                 let view = view?;
                 if is_listed(&view)
@@ -188,15 +201,16 @@ pub(crate) async fn break_hold(
     id: ClaimId,
     broken: &Broken,
 ) -> Result<BreakOutcome> {
-    let view = look(store, name).await?;
-    let Some(found) = people::found(&view.scene).into_iter().find(|found| found.id == id) else {
-        return Ok(BreakOutcome::NotHeld);
-    };
+    let view = look(store, name, Wanted::Whole).await?;
+    let found = people::found(&view.scene).into_iter().find(|found| found.id == id);
+    // Even if it holds no more: this may be the second time it is asked for, after an answer that was lost.
+    let (holder, permits) = found
+        .map_or_else(|| (id.to_string().into_bytes(), Vec::new()), |found| (found.holder, found.permits));
     let mark = serde_json::to_string(broken).unwrap_or_default();
     let verb = store.topology.verb();
     // Conditional on the holder: if it changed hands since we looked, nothing happens.
     let answer = store.topology.run(name, Weight::Plain, &scripts::BREAK, |command| {
-        command.arg(1).arg(name).arg(&found.holder).arg(verb).arg(&found.permits).arg(&mark);
+        command.arg(1).arg(name).arg(&holder).arg(verb).arg(&permits).arg(&mark);
     });
     match answer.await.map_err(|fault| fault.into_error(Operation::Break))? {
         Value::Int(1) => Ok(BreakOutcome::Broken),

@@ -125,7 +125,8 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
         ttl: Option<std::time::Duration>,
     ) -> Result<CellWrite>;
 
-    /// Cells whose name begins with `prefix`, a page at a time, ordered by name.
+    /// Cells whose name begins with `prefix`, a page at a time, ordered by name. Those that begin with `history:` are
+    /// only ever read by name, and a store need not list them.
     async fn list_cells(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<CellPage>;
 
     /// The store's wall clock, as the time since 1970: what decides which moment it is for programs whose own clocks

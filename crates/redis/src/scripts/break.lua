@@ -1,10 +1,11 @@
 -- Takes one acquisition out by force: the fence moves on, the holder will find the mark, those who wait are woken.
 --
--- ARGV: id, verb, permits, mark. Answers 1, or 0 if it does not hold the name.
+-- ARGV: id, verb, permits, mark. Answers 1, or 0 if it does not hold the name. Whoever asks again because
+-- no answer came finds the mark, and is answered as the first time.
 local id, verb, permits, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 insist_on_all()
 if not remove(verb, id, permits) then
-  return 0
+  return redis.call('hget', 'leasehold_broken:' .. tag, id) == mark and 1 or 0
 end
 next_fence('172800000', 0)
 redis.call('hset', 'leasehold_broken:' .. tag, id, mark)

@@ -14,5 +14,11 @@ if ARGV[3] == '0' then
 else
   redis.call('pexpire', KEYS[1], ARGV[3])
 end
-redis.call('zadd', KEYS[2], 0, ARGV[4])
+if string.sub(ARGV[4], 1, 8) == 'history:' then
+  -- The history is of as many names as there ever are, and is read by name alone: only a listing takes what is gone out
+  -- of the index, and nobody lists these.
+  redis.call('zrem', KEYS[2], ARGV[4])
+else
+  redis.call('zadd', KEYS[2], 0, ARGV[4])
+end
 return next

@@ -4,7 +4,7 @@ local lock_channel, rw_channel = 'redisson_lock__channel:' .. tag, 'redisson_rwl
 local holds = 'leasehold_holds:' .. tag
 
 local function remove_reader(verb, id)
-  local reads = tonumber(redis.call('hget', name, id))
+  local reads = reads_in(redis.call('hget', name, id) or '')
   local wrote = redis.call('hdel', name, id .. ':write') == 1
   if reads then
     redis.call('hdel', name, id)
@@ -20,7 +20,7 @@ local function remove_reader(verb, id)
   local left, mode = -1, redis.call('hget', name, 'mode')
   local fields = redis.call('hgetall', name)
   for at = 1, #fields, 2 do
-    if tonumber(fields[at + 1]) then
+    if may_hold(fields[at]) then
       left = math.max(left, reader_left(fields[at], fields[at + 1]))
     end
   end

@@ -27,13 +27,23 @@ local function out()
   return redis.call('zcard', expiries) + taken_in(bulks)
 end
 
--- What is left of a reader's lease: the longest of its timeout keys. The field alone does not say that it lives.
+-- How many times a reader holds, as its field says; nothing if that is no such number. Others may keep any number there.
+local function reads_in(count)
+  return string.match(count, '^%d%d?%d?%d?%d?$') and tonumber(count)
+end
+
+-- What is left of a reader's lease: the longest of its newest timeout keys. The field alone does not say that it lives.
 local function reader_left(id, count)
-  local left = -2
-  for hold = 1, tonumber(count) or 0 do
+  local left, reads = -2, reads_in(count) or 0
+  for hold = math.max(reads - 255, 1), reads do
     left = math.max(left, redis.call('pttl', tag .. ':' .. id .. ':rwlock_timeout:' .. hold))
   end
   return left
+end
+
+-- Whether a field may be a holder's: somebody's hash with a field called mode has others.
+local function may_hold(field)
+  return string.find(field, '^%x[%x%-]+:%-?%d') ~= nil
 end
 
 -- Rows of {holder, count, left, note}; the note is ours: fence, count and label. Of very many, some.
@@ -44,7 +54,7 @@ local function hash_rows(mode)
   for at = 1, #fields, 2 do
     local field, count = fields[at], fields[at + 1]
     local reads = mode and field ~= 'mode' and string.sub(field, -6) ~= ':write'
-    local own = reads and reader_left(field, count) or left
+    local own = not reads and left or may_hold(field) and reader_left(field, count) or -2
     if field ~= 'mode' and (not reads or own > 0) then
       local id = reads and field or string.gsub(field, ':write$', '')
       rows[#rows + 1] = { field, count, own, redis.call('hget', 'leasehold_holds:' .. tag, id) or '' }
