@@ -1,23 +1,36 @@
 //! Who may do what: two roles, each with a token.
 //!
 //! Only hashes of tokens are kept, and hashes are compared in constant time, so neither memory nor time gives a token
-//! away. Wrong tokens are counted: past a limit they are refused without being looked at, while right ones still pass.
+//! away. Wrong tokens are counted by who sent them: past a limit nothing that peer sends is looked at for a while, not
+//! even a right one. Behind a proxy all are one peer. Of more peers than can be remembered the rest are counted together,
+//! and then a right token still passes.
+//!
+//! What is given out to be brought back, the ticket of a lock, bears a seal that only the operator's token makes.
 
 use std::{
+    collections::HashMap,
     fmt::{self, Write as _},
+    net::{IpAddr, Ipv6Addr},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// The shortest token that is accepted: less can be guessed.
 const SHORTEST: usize = 16;
 
-/// So many wrong tokens within [`WINDOW`] are looked at.
+/// So many wrong tokens of a peer within [`WINDOW`] are looked at.
 const WRONG: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(10);
+
+/// So many peers are told apart.
+const PEERS: usize = 1024;
+
+/// What makes the key of seals another one than the hash that tokens are compared by.
+const SEALS: &str = "leasehold console tickets 1 ";
 
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,8 +48,19 @@ pub enum Role {
 pub struct Access {
     operator: Option<[u8; 32]>,
     viewer: Option<[u8; 32]>,
+    /// What tickets are sealed with.
+    seals: Option<[u8; 32]>,
     open: bool,
-    wrong: Mutex<Option<(Instant, u32)>>,
+    wrong: Mutex<Wrong>,
+}
+
+/// Wrong tokens: since when, and how many.
+type Count = (Instant, u32);
+
+#[derive(Default)]
+struct Wrong {
+    peers: HashMap<IpAddr, Count>,
+    rest: Option<Count>,
 }
 
 /// What became of a token.
@@ -57,7 +81,12 @@ impl Access {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         let token = hexadecimal(&bytes);
-        let access = Self { operator: Some(digest(&token)), open: true, ..Self::default() };
+        let access = Self {
+            operator: Some(digest(&token)),
+            seals: Some(seals(&token)),
+            open: true,
+            ..Self::default()
+        };
         (access, token)
     }
 
@@ -67,9 +96,12 @@ impl Access {
     /// A sentence, for a token that is too short, or if both are the same or neither is given.
     pub fn with_tokens(operator: Option<&str>, viewer: Option<&str>) -> Result<Self, String> {
         for (token, whose) in [(operator, "operator's"), (viewer, "viewer's")] {
-            if token.is_some_and(|token| token.len() < SHORTEST || token.chars().any(char::is_whitespace)) {
+            // A header carries nothing else than this.
+            if token.is_some_and(|token| {
+                token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic())
+            }) {
                 return Err(format!(
-                    "the {whose} token needs at least {SHORTEST} characters and no spaces; make one with `openssl rand -hex 32`"
+                    "the {whose} token needs at least {SHORTEST} characters, all of them ASCII and no spaces; make one with `openssl rand -hex 32`"
                 ));
             }
         }
@@ -80,7 +112,8 @@ impl Access {
             }
             _ => {}
         }
-        Ok(Self { operator: operator.map(digest), viewer: viewer.map(digest), ..Self::default() })
+        let (operator, viewer, seals) = (operator.map(digest), viewer.map(digest), operator.map(seals));
+        Ok(Self { operator, viewer, seals, ..Self::default() })
     }
 
     /// Whether everybody who reaches the server may look.
@@ -88,23 +121,72 @@ impl Access {
         self.open
     }
 
-    /// Whose token this is.
-    pub(crate) fn judge(&self, token: &str) -> Verdict {
+    /// Whose token this is that this peer sent.
+    pub(crate) fn judge(&self, token: &str, peer: IpAddr) -> Verdict {
+        self.judge_at(token, network(peer), Instant::now())
+    }
+
+    fn judge_at(&self, token: &str, peer: IpAddr, now: Instant) -> Verdict {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        if wrong.is_refused(peer, now) {
+            return Verdict::TooMany;
+        }
         let given = digest(token);
         let is = |known: &Option<[u8; 32]>| known.is_some_and(|known| known.ct_eq(&given).into());
         // Both are always compared, so that the time tells nothing.
         match (is(&self.operator), is(&self.viewer)) {
             (true, _) => Verdict::Known(Role::Operator),
             (false, true) => Verdict::Known(Role::Viewer),
-            (false, false) => self.count_wrong(Instant::now()),
+            (false, false) => wrong.count(peer, now),
         }
     }
 
-    fn count_wrong(&self, now: Instant) -> Verdict {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, count) = wrong.filter(|(since, _)| now < *since + WINDOW).unwrap_or((now, 0));
-        *wrong = Some((since, count.saturating_add(1)));
+    /// The text with a seal behind it. Without an operator there is none, and nothing that would want one.
+    pub(crate) fn seal(&self, text: &str) -> String {
+        let seal = self.mac(text).map_or_else(String::new, |mac| hexadecimal(&mac.finalize().into_bytes()));
+        format!("{text}/{seal}")
+    }
+
+    /// Whether this is the seal of the text, ours or that of another console with the same operator's token.
+    pub(crate) fn is_sealed(&self, text: &str, seal: &str) -> bool {
+        let (Some(mac), Some(seal)) = (self.mac(text), bytes(seal)) else { return false };
+        mac.verify_slice(&seal).is_ok()
+    }
+
+    fn mac(&self, text: &str) -> Option<Hmac<Sha256>> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.seals?).ok()?;
+        Some(mac.chain_update(text.as_bytes()))
+    }
+}
+
+impl Wrong {
+    fn is_refused(&self, peer: IpAddr, now: Instant) -> bool {
+        self.peers.get(&peer).is_some_and(|&(since, count)| now < since + WINDOW && count >= WRONG)
+    }
+
+    fn count(&mut self, peer: IpAddr, now: Instant) -> Verdict {
+        if self.peers.len() >= PEERS {
+            self.peers.retain(|_, (since, _)| now < *since + WINDOW);
+        }
+        let known = self.peers.get(&peer).copied();
+        let is_one_of_the_rest = known.is_none() && self.peers.len() >= PEERS;
+        let before = if is_one_of_the_rest { self.rest } else { known };
+        let (since, count) = before.filter(|(since, _)| now < *since + WINDOW).unwrap_or((now, 0));
+        let counted = (since, count.saturating_add(1));
+        if is_one_of_the_rest {
+            self.rest = Some(counted);
+        } else {
+            self.peers.insert(peer, counted);
+        }
         if count >= WRONG { Verdict::TooMany } else { Verdict::Wrong }
+    }
+}
+
+/// Whoever has one address of the sixth kind has very many: they are one peer.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
     }
 }
 
@@ -122,6 +204,16 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}
+
+fn seals(token: &str) -> [u8; 32] {
+    digest(&[SEALS, token].concat())
+}
+
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -132,14 +224,15 @@ mod tests {
 
     const OPERATOR: &str = "operator-0123456789";
     const VIEWER: &str = "viewer-0123456789";
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
     #[test]
     fn each_token_has_its_role_and_no_other_has_one() {
         let access = Access::with_tokens(Some(OPERATOR), Some(VIEWER)).unwrap();
-        assert_eq!(access.judge(OPERATOR), Verdict::Known(Role::Operator));
-        assert_eq!(access.judge(VIEWER), Verdict::Known(Role::Viewer));
+        assert_eq!(access.judge(OPERATOR, PEER), Verdict::Known(Role::Operator));
+        assert_eq!(access.judge(VIEWER, PEER), Verdict::Known(Role::Viewer));
         for wrong in ["", "operator-012345678", "operator-01234567890", "Operator-0123456789"] {
-            assert_eq!(access.judge(wrong), Verdict::Wrong, "{wrong:?}");
+            assert_eq!(access.judge(wrong, PEER), Verdict::Wrong, "{wrong:?}");
         }
     }
 
@@ -149,27 +242,54 @@ mod tests {
             assert!(Access::with_tokens(operator, viewer).is_err());
         }
         assert!(Access::with_tokens(Some(OPERATOR), Some(OPERATOR)).is_err());
-        assert!(Access::with_tokens(Some("operator 0123456789"), None).is_err());
-    }
-
-    #[test]
-    fn guessing_is_slowed_down_and_the_right_token_still_passes() {
-        let access = Access::with_tokens(Some(OPERATOR), None).unwrap();
-        let verdicts: Vec<_> = (0..1000).map(|guess| access.judge(&format!("guess-{guess}"))).collect();
-        let looked_at = verdicts.iter().filter(|verdict| **verdict == Verdict::Wrong).count();
-        assert!(looked_at <= 2 * WRONG as usize, "{looked_at}");
-        assert_eq!(access.judge(OPERATOR), Verdict::Known(Role::Operator));
-    }
-
-    #[test]
-    fn the_window_moves_on() {
-        let (access, _) = Access::open();
-        let now = Instant::now();
-        for _ in 0..=WRONG {
-            access.count_wrong(now);
+        for token in ["operator 0123456789", "opérateur-0123456789", "operator-012345678\n"] {
+            assert!(Access::with_tokens(Some(token), None).is_err(), "{token:?}");
         }
-        assert_eq!(access.count_wrong(now), Verdict::TooMany);
-        assert_eq!(access.count_wrong(now + WINDOW), Verdict::Wrong);
+    }
+
+    #[test]
+    fn whoever_guesses_is_refused_whatever_it_sends_and_others_are_not() {
+        let access = Access::with_tokens(Some(OPERATOR), None).unwrap();
+        let (now, other) = (Instant::now(), IpAddr::from([10, 0, 0, 2]));
+        for guess in 0..WRONG {
+            assert_eq!(access.judge_at(&format!("guess-{guess}"), PEER, now), Verdict::Wrong);
+        }
+        assert_eq!(access.judge_at(OPERATOR, PEER, now), Verdict::TooMany);
+        assert_eq!(access.judge_at(OPERATOR, other, now), Verdict::Known(Role::Operator));
+        assert_eq!(access.judge_at("guess", other, now), Verdict::Wrong);
+        assert_eq!(access.judge_at(OPERATOR, PEER, now + WINDOW), Verdict::Known(Role::Operator));
+    }
+
+    #[test]
+    fn however_many_guess_few_are_remembered_and_few_guesses_looked_at() {
+        let access = Access::with_tokens(Some(OPERATOR), None).unwrap();
+        let (now, peer) = (Instant::now(), |number: u32| IpAddr::from(number.to_be_bytes()));
+        let verdicts = (0..100_000).map(|number| access.judge_at("guess", peer(number), now));
+        let looked_at = verdicts.filter(|verdict| *verdict == Verdict::Wrong).count();
+        assert_eq!(looked_at, PEERS + WRONG as usize);
+        assert_eq!(access.wrong.lock().unwrap().peers.len(), PEERS);
+        assert_eq!(access.judge_at(OPERATOR, peer(200_000), now), Verdict::Known(Role::Operator));
+    }
+
+    #[test]
+    fn a_network_of_the_sixth_kind_is_one_peer() {
+        let near: [IpAddr; 2] = ["2001:db8::1", "2001:db8::2:3"].map(|text| text.parse().unwrap());
+        assert_eq!(network(near[0]), network(near[1]));
+        assert_eq!(network("::ffff:10.0.0.1".parse().unwrap()), PEER);
+    }
+
+    #[test]
+    fn a_seal_is_of_one_text_and_of_one_operators_token() {
+        let access = |token| Access::with_tokens(Some(token), None).unwrap();
+        let sealed = access(OPERATOR).seal("lh1/a");
+        let (text, seal) = sealed.rsplit_once('/').unwrap();
+        assert!(access(OPERATOR).is_sealed(text, seal), "another console with this token");
+        assert!(!access(OPERATOR).is_sealed("lh1/b", seal) && !access(VIEWER).is_sealed(text, seal));
+        for wrong in ["", "0", "zz", &seal[2..], &seal.replace(&seal[..1], "x")] {
+            assert!(!access(OPERATOR).is_sealed(text, wrong), "{wrong}");
+        }
+        let viewers = Access::with_tokens(None, Some(VIEWER)).unwrap();
+        assert!(!viewers.is_sealed(text, "") && !viewers.is_sealed(text, seal));
     }
 
     #[test]
@@ -177,7 +297,7 @@ mod tests {
         let ((access, token), (_, other)) = (Access::open(), Access::open());
         assert_eq!(token.len(), 64);
         assert_ne!(token, other);
-        assert_eq!(access.judge(&token), Verdict::Known(Role::Operator));
+        assert_eq!(access.judge(&token, PEER), Verdict::Known(Role::Operator));
         assert!(!format!("{access:?}").contains(&token));
     }
 }

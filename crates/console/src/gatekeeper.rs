@@ -4,12 +4,15 @@
 //! foreign page; the token is right and its role suffices; what changes anything has a JSON body and a header that no
 //! form can send. Nothing is answered by what a browser attaches by itself: there are no cookies.
 
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -19,6 +22,7 @@ use crate::{
     access::{Role, Verdict},
     console::Console,
     problem::Problem,
+    serve::Peer,
 };
 
 /// The largest body.
@@ -61,14 +65,15 @@ async fn check(console: &Console, mut request: Request) -> Result<Request, Probl
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "host", detail));
     }
     is_from_here(&request, &host)?;
-    let role = role(console, request.headers())?;
+    let role = role(console, &request)?;
     let reads = request.method() == Method::GET || request.method() == Method::HEAD;
     if !reads && request.method() != Method::POST {
         return Err(Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method",
             "only GET and POST are known here",
-        ));
+        )
+        .allow("GET, HEAD, POST"));
     }
     let needed = match request.uri().path() {
         _ if !reads => Role::Operator,
@@ -117,19 +122,24 @@ fn is_from_here(request: &Request, host: &Authority) -> Result<(), Problem> {
     }
 }
 
-fn role(console: &Console, headers: &HeaderMap) -> Result<Role, Problem> {
-    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+fn role(console: &Console, request: &Request) -> Result<Role, Problem> {
+    let mut given = request.headers().get_all(header::AUTHORIZATION).iter();
     let Some(value) = given.next() else { return Ok(Role::Nobody) };
     let wrong = || Problem::unauthorized("that is not a token of this server");
     let token = value.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
+    let token = token.filter(|_| given.next().is_none()).unwrap_or("");
+    // Without a socket there is only one who asks.
+    let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip());
     // Something else than a token counts as a wrong one.
-    match console.access().judge(token.filter(|_| given.next().is_none()).unwrap_or("")) {
+    match console.access().judge(token, peer) {
         Verdict::Known(role) => Ok(role),
         Verdict::Wrong => Err(wrong()),
-        Verdict::TooMany => Err(Problem::too_many("too many wrong tokens; wait a little")),
+        Verdict::TooMany => {
+            Err(Problem::too_many("too many wrong tokens came from your address; wait ten seconds"))
+        }
     }
 }
 

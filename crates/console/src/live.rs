@@ -234,7 +234,7 @@ impl Tallied {
             What::Waiting(_) => self.waits += 1,
             What::Ended(_, End::Expired) => self.losses += 1,
             What::Ended(_, End::Broken(_)) => self.broken += 1,
-            What::Ended(_, End::Released) | What::Left(_) | What::Changed => {}
+            What::Ended(_, End::Released | End::Unknown) | What::Left(_) | What::Changed => {}
         }
     }
 

@@ -17,11 +17,12 @@ pub(crate) struct Problem {
     detail: String,
     more: Map<String, Value>,
     retry_after: Option<u64>,
+    allow: Option<&'static str>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None }
+        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None, allow: None }
     }
 
     pub(crate) fn config(detail: impl Into<String>) -> Self {
@@ -50,6 +51,12 @@ impl Problem {
         self
     }
 
+    /// The methods that would have been right.
+    pub(crate) fn allow(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
@@ -58,7 +65,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { status, kind, detail, more, retry_after } = self;
+        let Self { status, kind, detail, more, retry_after, allow } = self;
         let title = status.canonical_reason().unwrap_or("error").to_lowercase();
         let mut body = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "kind": kind,
             "detail": detail, "now": view::time(jiff::Timestamp::now()) });
@@ -70,6 +77,9 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(methods) = allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(methods));
         }
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -1,7 +1,7 @@
 //! The console on a socket: connections, TLS, limits, and a stop in order.
 //!
-//! HTTP/1.1 only. A connection that says nothing, or says its headers too slowly, is closed; there are never more than
-//! so many. Stopping takes no new connections, ends streams and waits, and lets answers that are on their way finish.
+//! HTTP/1.1 only. A connection that says nothing, says its headers too slowly or reads nothing of what it is told is
+//! closed; there are never more than so many, and never more than so many of one address. Stopping takes no new connections, ends streams and waits, and lets answers that are on their way finish.
 
 use std::{fmt, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
@@ -25,7 +25,12 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::{console::Console, routes::router};
+use crate::{
+    console::Console,
+    pressed::Pressed,
+    routes::router,
+    seats::{Seat, Seats},
+};
 
 /// How long to wait after a connection could not be taken: there may be no more descriptors.
 const BREATH: Duration = Duration::from_millis(100);
@@ -43,6 +48,10 @@ pub struct Peer(pub SocketAddr);
 pub struct Limits {
     /// Connections at a time.
     pub connections: usize,
+    /// Connections of one address at a time. Behind a proxy all have the same.
+    pub per_peer: usize,
+    /// How long the other end may read nothing of what is written to it.
+    pub stuck: Duration,
     /// How long the headers of a request may take, a handshake too, and how long a connection may say nothing.
     pub patience: Duration,
     /// How long answers may take when the server stops.
@@ -51,7 +60,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 2048, patience: Duration::from_secs(10), goodbye: Duration::from_secs(5) }
+        Self {
+            connections: 2048,
+            per_peer: 1536,
+            stuck: Duration::from_secs(60),
+            patience: Duration::from_secs(10),
+            goodbye: Duration::from_secs(5),
+        }
     }
 }
 
@@ -136,7 +151,7 @@ impl Server {
             stopping: watch::Sender::new(false),
         };
         let (places, mut open) = (Arc::new(Semaphore::new(limits.connections)), JoinSet::new());
-        let mut stop = std::pin::pin!(stop);
+        let (mut stop, seats) = (std::pin::pin!(stop), Seats::default());
         loop {
             tokio::select! {
                 biased;
@@ -144,7 +159,10 @@ impl Server {
                 Some(_) = open.join_next(), if !open.is_empty() => {}
                 taken = accept(&listener, &places) => {
                     if let Some((socket, peer, place)) = taken {
-                        open.spawn(serving.clone().connection(socket, Peer(peer), place));
+                        match seats.take(peer.ip(), limits.per_peer) {
+                            Some(seat) => drop(open.spawn(serving.clone().connection(socket, Peer(peer), (place, seat)))),
+                            None => tracing::debug!(%peer, "too many connections of this address"),
+                        }
                     }
                 }
             }
@@ -187,9 +205,10 @@ struct Serving {
 }
 
 impl Serving {
-    async fn connection(self, socket: TcpStream, peer: Peer, _place: OwnedSemaphorePermit) {
+    async fn connection(self, socket: TcpStream, peer: Peer, _place: (OwnedSemaphorePermit, Seat)) {
         // An event is small and wanted now.
         drop(socket.set_nodelay(true));
+        let socket = Pressed::new(socket, self.limits.stuck);
         let Some(tls) = &self.tls else { return self.speak(socket, peer).await };
         match tokio::time::timeout(self.limits.patience, tls.accept(socket)).await {
             Ok(Ok(socket)) => self.speak(socket, peer).await,

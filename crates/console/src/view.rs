@@ -103,6 +103,11 @@ pub struct FindingView {
 impl LockView {
     /// A name in use.
     pub fn of(state: &LockState, now: Timestamp) -> Self {
+        Self::up_to(usize::MAX, state, now)
+    }
+
+    /// A name in use, with no more than so many of its holders and of those who wait.
+    pub(crate) fn up_to(most: usize, state: &LockState, now: Timestamp) -> Self {
         let (permits, count) = match state.kind {
             Kind::Semaphore { of } => (Some(of), None),
             Kind::Latch { count } => (None, Some(count)),
@@ -116,8 +121,8 @@ impl LockView {
             count,
             fence: state.fence,
             fence_text: state.fence.to_string(),
-            holders: state.holders.iter().map(|holder| HolderView::of(holder, now)).collect(),
-            waiters: state.waiters.iter().map(|waiter| WaiterView::of(waiter, now)).collect(),
+            holders: state.holders.iter().take(most).map(|holder| HolderView::of(holder, now)).collect(),
+            waiters: state.waiters.iter().take(most).map(|waiter| WaiterView::of(waiter, now)).collect(),
         }
     }
 

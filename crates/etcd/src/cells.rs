@@ -1,4 +1,7 @@
 //! Cells: one key each; its version is the revision at which it was last written.
+//!
+//! A cell that ends has a lease of its own. What a write leaves of such a lease, its own if it was too late or that of the
+//! value before, is ended at once: leases of a day would pile up. One that cannot be ended ends by itself.
 
 use std::time::Duration;
 
@@ -41,10 +44,14 @@ pub(crate) async fn write(
     };
     let request = TxnRequest {
         compare: vec![expected],
-        success: vec![txn::put(key, value.to_vec(), lease)],
+        success: vec![txn::get(key.clone()), txn::put(key, value.to_vec(), lease)],
         failure: Vec::new(),
     };
     let answer = store.wire.txn(request).await.map_err(refused)?;
+    let left = if answer.succeeded { answer.first(0).map_or(0, |before| before.lease) } else { lease };
+    if left != 0 {
+        drop(session::revoke(&store.wire, left).await);
+    }
     let version = answer.revision().cast_unsigned();
     Ok(if answer.succeeded { CellWrite::Written(version) } else { CellWrite::Conflict })
 }

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     allow_plaintext: bool,
 
     /// Another name by which the server is reached; give it once for each name
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_parser = host_name, value_name = "HOST")]
     allow_host: Vec<String>,
 
     /// The most event streams at a time
@@ -188,6 +188,15 @@ impl Tokens {
     }
 }
 
+/// A name as a request's `Host` has it, without the port: with one it would never be asked for.
+fn host_name(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if !text.is_empty() && text.bytes().all(fits) {
+        return Ok(text.to_owned());
+    }
+    Err("give the name alone, without scheme or port, like locks.example.com".to_owned())
+}
+
 /// A token from a file or a variable, not from both.
 fn token(file: Option<&Path>, option: &str, named: &str) -> Result<Option<String>, Failure> {
     match (file, variable(named).transpose()?) {
@@ -202,7 +211,12 @@ fn read(file: &Path) -> Result<String, Failure> {
     let bad = |why: &str| Failure::config(format!("cannot take a token from {}: {why}", file.display()));
     // A link could lead to what somebody else wrote.
     let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(file);
-    let opened = opened.map_err(|error| bad(&error.to_string()))?;
+    let opened = opened.map_err(|error| match error.raw_os_error() {
+        Some(nix::libc::ELOOP) => {
+            bad("it is a link, and links are not followed; name the file that `readlink -f` says it leads to")
+        }
+        _ => bad(&error.to_string()),
+    })?;
     let about = opened.metadata().map_err(|error| bad(&error.to_string()))?;
     let us = rustix::process::geteuid().as_raw();
     if about.uid() != us && about.uid() != 0 {

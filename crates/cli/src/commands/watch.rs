@@ -96,6 +96,7 @@ fn line(change: &Change, now: Timestamp) -> String {
             let how = match end {
                 End::Released => format!(", released after {held}"),
                 End::Expired => format!(", lost after {held}: its lease ran out"),
+                End::Unknown => format!(", over after {held}"),
                 End::Broken(broken) => format!(", broken after {held} by {}: {}", broken.by, broken.why),
             };
             ("ended", Some(&holder.who), how)

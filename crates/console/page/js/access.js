@@ -6,10 +6,12 @@ import { ask } from './dialog.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
 import { t } from './i18n.js';
+import { plain } from './text.js';
 
 const listeners = new Set();
 let known = null;
 let wrong = false;
+let hindered = null;
 
 /** What the server said of us, or null if it did not answer. */
 export function session() {
@@ -35,8 +37,9 @@ export function onChange(listener) {
 export async function refresh() {
   try {
     known = await read('session');
-    wrong = false;
+    [wrong, hindered] = [false, null];
   } catch (problem) {
+    hindered = problem;
     if (problem.status !== 401 || !hasToken()) return;
     wrong = true;
     useToken(null);
@@ -71,9 +74,14 @@ export async function enter(why = t('access.text')) {
     title: t('access.title'), text: why, accept: t('access.use'),
     fields: [{ name: 'token', label: t('access.token'), type: 'password', autocomplete: 'off' }],
     act: async ({ token }) => {
+      const before = hasToken();
       useToken(token.trim());
       await refresh();
       if (wrong) throw new Error(t('access.wrong'));
+      if (!hindered) return;
+      // Nobody has said that it is right.
+      if (!before) useToken(null);
+      throw new Error(hindered.status === 0 ? t('trouble.unreachable') : plain(hindered.message));
     },
   });
   if (done) await changed();

@@ -42,13 +42,13 @@ async function sent(name, holder, reason, by, changed) {
   try {
     await act(path, query, { id: holder.id, reason, ...(by ? { by } : {}) });
   } catch (problem) {
-    if (problem.status === 409) changed();
+    if (problem.kind === 'changed_hands') changed();
     throw new Error(words(problem), { cause: problem });
   }
 }
 
 function words(problem) {
-  if (problem.status === 409) return changedHands(problem.body.lock);
+  if (problem.kind === 'changed_hands') return changedHands(problem.body.lock);
   if (problem.status === 401 || problem.status === 403) return t('break.refused');
   if (problem.status === 0) return t('trouble.unreachable');
   return plain(problem.message);

@@ -57,7 +57,8 @@ async function keep(signal) {
     }
     if (signal.aborted) return;
     become('stale');
-    await rest(Math.min(1000 * 2 ** failures, LONGEST_PAUSE), signal);
+    // Not all at once: a server that comes back has many pages to greet.
+    await rest(Math.min(1000 * 2 ** failures, LONGEST_PAUSE) * (0.5 + Math.random() / 2), signal);
   }
 }
 

@@ -29,8 +29,8 @@ export async function show(context) {
     refine({ sort });
     redrawn(results, () => draw(state));
   };
-  const load = async () => {
-    state.page = await pageOf(here().query, signal);
+  const load = async (again = null) => {
+    state.page = await pageOf(here().query, signal, again);
     redrawn(results, () => draw(state));
   };
   const changed = (changes) => {
@@ -43,18 +43,21 @@ export async function show(context) {
     filters(here().query, changed, () => redrawn(results, () => draw(state)), signal), results);
   fill(results, h('p', { class: 'quiet', role: 'status' }, t('loading')));
   await load();
-  keepFresh({ load, every: EVERY, signal });
+  keepFresh({ load: () => load(state.page), every: EVERY, signal });
 }
 
-/** One page; a search that finds nothing looks a few pages further before it says so. */
-async function pageOf(query, signal) {
+/**
+ * One page; a search that finds nothing looks a few pages further before it says so. Nobody asks for that when a page is only
+ * read again: then it is read where it was found.
+ */
+async function pageOf(query, signal, again) {
   const asked = { q: query.get('q') ?? '', prefix: query.get('prefix') ?? '', held_over: query.get('over') ?? '', limit: LIMIT };
-  let cursor = query.get('cursor') ?? '';
+  let cursor = again ? again.from : (query.get('cursor') ?? '');
   let scanned = 0;
   for (let turn = 0; ; turn += 1) {
     const page = await read('locks', { ...asked, cursor }, signal);
     scanned += page.scanned ?? page.locks.length;
-    if (page.locks.length || !page.next || turn === PATIENCE) return { ...page, scanned };
+    if (page.locks.length || !page.next || again || turn === PATIENCE) return { ...page, scanned, from: cursor };
     cursor = page.next;
   }
 }

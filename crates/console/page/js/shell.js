@@ -18,10 +18,12 @@ let counts = null;
 /** Draws the frame; `redraw` is called when everything has to be drawn anew. */
 export function build(redraw) {
   const room = h('div', { class: 'room', tabindex: '-1', id: 'room' });
-  const banner = h('div', { class: 'bar', role: 'alert', hidden: true });
-  frame = { room, banner, ways: new Map(), anchor: h('a', { class: 'anchor', href: address('store') }) };
+  const banner = h('div', { class: 'bar', hidden: true });
+  // What ticks would be read out every second: who listens is told once.
+  const alarm = h('div', { class: 'for-ears', role: 'alert' });
+  frame = { room, banner, alarm, alarmed: null, ways: new Map(), anchor: h('a', { class: 'anchor', href: address('store') }) };
   const skip = h('a', { class: 'skip', href: '#room', onclick: jump }, t('skip'));
-  const main = h('main', { class: 'main' }, head(redraw), banner, room);
+  const main = h('main', { class: 'main' }, head(redraw), banner, alarm, room);
   fill(document.body, skip, h('div', { class: 'shell' }, side(), main), h('div', { id: 'ears', class: 'for-ears', 'aria-live': 'polite' }));
   drawAnchor();
   drawCounts();
@@ -93,6 +95,10 @@ function drawSign() {
   frame.banner.hidden = !stale && !counts?.error;
   const message = stale ? t('live.banner', { age }) : t('store.down', { error: counts?.error ?? '' });
   if (frame.banner.textContent !== message) frame.banner.textContent = message;
+  const cause = frame.banner.hidden ? '' : stale ? 'stale' : counts.error;
+  if (frame.alarmed === cause) return;
+  frame.alarmed = cause;
+  frame.alarm.textContent = cause && message;
 }
 
 function toggle() {

@@ -15,7 +15,8 @@ use crate::{
     view::{FindingView, LockView, PastView},
 };
 
-/// So many names one request looks at, when most are not what is looked for.
+/// So many names one request looks at, when most are not what is looked for. A page that a store fills only in part counts
+/// as a full one: it has looked through more than it found.
 const LOOKED_AT: usize = 5000;
 
 /// Names asked for at a time while searching.
@@ -41,16 +42,17 @@ pub(super) async fn list(State(console): State<Console>, Asked(wanted): Asked<Wa
     let limit = limit(wanted.limit, 1000)?;
     let filter = Filter::of(&wanted)?;
     let mut cursor = Some(wanted.cursor).filter(|cursor| !cursor.is_empty());
-    let (mut found, mut scanned) = (Vec::new(), 0);
+    let (mut found, mut scanned, mut looked_at) = (Vec::new(), 0, 0);
     loop {
         // A store may not be able to go on within a page, so no more is asked for than there is room for.
         let room = limit - found.len();
         let size = if filter.is_none() { room } else { room.min(PAGE) };
         let LockPage { locks, next } = console.client().list(&wanted.prefix, cursor.as_deref(), size).await?;
-        scanned += locks.len().max(1);
+        scanned += locks.len();
+        looked_at += if locks.len() < size { PAGE } else { locks.len() };
         found.extend(locks.into_iter().filter(|lock| filter.lets(lock)));
         cursor = next;
-        if cursor.is_none() || found.len() >= limit || filter.is_none() || scanned >= LOOKED_AT {
+        if cursor.is_none() || found.len() >= limit || filter.is_none() || looked_at >= LOOKED_AT {
             break;
         }
     }
@@ -70,7 +72,7 @@ pub(super) async fn show(State(console): State<Console>, Name(name): Name) -> An
     let findings = client.diagnose_name(&name).unwrap_or_default();
     let findings: Vec<_> = findings.iter().map(FindingView::of).collect();
     answer(json!({ "lock": lock, "history": past, "history_note": note, "findings": findings,
-        "cli": format!("leasehold show {}", quoted(&name)) }))
+        "cli": format!("leasehold show -- {}", quoted(&name)) }))
 }
 
 impl Filter {
@@ -105,8 +107,19 @@ impl Filter {
     }
 }
 
-/// A word as a shell reads it, whatever is in it.
+/// A word as a shell reads it, whatever is in it. A line break in what is pasted would be taken for its end, and other
+/// control characters for keys: those are written out, as Bash, zsh and ksh read them.
 fn quoted(name: &str) -> String {
+    if name.chars().any(char::is_control) {
+        let escaped = name.chars().map(|letter| match letter {
+            '\\' | '\'' => format!("\\{letter}"),
+            _ if letter.is_control() => {
+                letter.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect()
+            }
+            _ => letter.to_string(),
+        });
+        return format!("$'{}'", escaped.collect::<String>());
+    }
     format!("'{}'", name.replace('\'', r"'\''"))
 }
 
@@ -117,6 +130,7 @@ mod tests {
     #[test]
     fn a_name_is_one_word_to_a_shell() {
         assert_eq!(quoted("order:42"), "'order:42'");
+        assert_eq!(quoted("a\nrm -r 'b'\\\u{85}"), r"$'a\012rm -r \'b\'\\\302\205'");
         assert_eq!(quoted("it's $(rm -r)"), r"'it'\''s $(rm -r)'");
     }
 }

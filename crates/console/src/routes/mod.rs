@@ -60,11 +60,12 @@ fn table() -> Vec<(&'static str, &'static str, MethodRouter<Console>)> {
 /// Everything that answers. Needs no socket: tests may call it.
 pub fn router(console: Console) -> Router {
     let mut router = Router::new();
-    for (_, path, answers) in table() {
-        router = router.route(path, answers.fallback(wrong_method));
+    for (method, path, answers) in table() {
+        let methods = if method == "get" { READS } else { "POST" };
+        router = router.route(path, answers.fallback(move || wrong_method(methods)));
     }
     router
-        .fallback(get(page::serve).fallback(wrong_method))
+        .fallback(get(page::serve).fallback(|| wrong_method(READS)))
         .layer(middleware::from_fn_with_state(console.clone(), gatekeeper::admit))
         .with_state(console)
 }
@@ -73,12 +74,12 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-async fn wrong_method() -> Problem {
-    Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method",
-        "that cannot be done here; see /api/v1/openapi.json",
-    )
+/// What can be done where nothing is changed.
+const READS: &str = "GET, HEAD";
+
+async fn wrong_method(methods: &'static str) -> Problem {
+    let detail = "that cannot be done here; see /api/v1/openapi.json";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail).allow(methods)
 }
 
 /// An answer.

@@ -1,4 +1,7 @@
 //! Locking over HTTP, for any language: the lock is a ticket's, and whoever has the ticket renews and releases it.
+//!
+//! Tickets are sealed. Whoever could write one by hand could take a lock from a process that it only sees, without a
+//! reason and past the audit: that is what breaking is for.
 
 use std::time::Duration;
 
@@ -66,19 +69,19 @@ pub(super) async fn acquire(State(console): State<Console>, Name(name): Name, bo
         () = console.stopped() => return Err(stopping()),
     };
     answer(
-        json!({ "ticket": ticket.to_string(), "name": ticket.name(), "id": ticket.id(), "fence": ticket.fence(),
+        json!({ "ticket": console.access().seal(&ticket.to_string()), "name": ticket.name(), "id": ticket.id(), "fence": ticket.fence(),
         "fence_text": ticket.fence().to_string(), "ttl_ms": millis(ticket.ttl()), "expires_in_ms": millis(left) }),
     )
 }
 
 pub(super) async fn renew(State(console): State<Console>, Name(name): Name, body: Bytes) -> Answer {
-    let (ticket, ttl) = bearing(&name, &body)?;
+    let (ticket, ttl) = bearing(&console, &name, &body)?;
     let granted = console.client().renew_ticket(&ticket, ttl).await?;
     answer(json!({ "expires_in_ms": millis(granted) }))
 }
 
 pub(super) async fn release(State(console): State<Console>, Name(name): Name, body: Bytes) -> Answer {
-    let (ticket, _) = bearing(&name, &body)?;
+    let (ticket, _) = bearing(&console, &name, &body)?;
     console.client().release_ticket(&ticket).await?;
     answer(json!({ "released": true }))
 }
@@ -103,9 +106,15 @@ fn lock(console: &Console, name: &str, asked: &Acquire) -> Result<Lock, Problem>
 }
 
 /// The ticket of a request, and the lease it asks for.
-fn bearing(name: &str, body: &Bytes) -> Result<(Ticket, Duration), Problem> {
-    let Bearing { ticket, ttl } = read(body)?;
-    let ticket: Ticket = ticket.parse()?;
+fn bearing(console: &Console, name: &str, body: &Bytes) -> Result<(Ticket, Duration), Problem> {
+    let Bearing { ticket: sealed, ttl } = read(body)?;
+    let (text, seal) = sealed.trim().rsplit_once('/').unwrap_or_default();
+    let ticket: Ticket = text.parse().or_else(|_| sealed.parse())?;
+    if !console.access().is_sealed(text, seal) {
+        let detail = "this ticket was not given out here, or the operator's token has changed since; \
+            release it where it came from, or break the hold";
+        return Err(Problem::forbidden(detail));
+    }
     if ticket.name() != name {
         let detail = "this ticket is for another lock";
         return Err(Problem::new(StatusCode::CONFLICT, "conflict", detail));

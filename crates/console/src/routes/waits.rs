@@ -60,6 +60,10 @@ fn add<'a>(lock: &'a LockState, edges: &mut Vec<Edge<'a>>, owners: &mut BTreeMap
     for waiter in &lock.waiters {
         owners.entry(waiter.who.client.to_string()).or_insert_with(|| WhoView::of(&waiter.who));
         for holder in &lock.holders {
+            // One more than is told says that there are more.
+            if edges.len() > EDGES {
+                return;
+            }
             owners.entry(holder.who.client.to_string()).or_insert_with(|| WhoView::of(&holder.who));
             let (from, to) = (waiter.who.client, holder.who.client);
             let told = json!({ "name": lock.name, "from": from, "to": to, "waiter": waiter.id, "holder": holder.id,

@@ -1,10 +1,13 @@
 //! What changed between two looks: pure, and in an order of names.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, hash::Hash, sync::Arc, time::Duration};
 
 use leasehold::backend::{Holder, LockState};
 
 use super::{Change, End, Seen, What};
+
+/// Looks that are further apart than this do not tell what ran out from what was renewed and released in between.
+const CLOSE: Duration = Duration::from_secs(3);
 
 /// What happened between two looks. A look that did not take in everything says nothing about names it did not see.
 pub(super) fn changes(before: &Seen, after: &Seen) -> Vec<Change> {
@@ -12,57 +15,82 @@ pub(super) fn changes(before: &Seen, after: &Seen) -> Vec<Change> {
         (Some(before), Some(after)) => after.saturating_duration_since(before),
         _ => Duration::ZERO,
     };
+    let looks = Looks { before, between };
     let mut changes = Vec::new();
     for (name, now) in &after.locks {
-        compare(name, before.locks.get(name), Some(now), between, &mut changes);
+        looks.compare(name, before.locks.get(name), Some(now), &mut changes);
     }
     for (name, was) in &before.locks {
         if after.complete && !after.locks.contains_key(name) {
-            compare(name, Some(was), None, between, &mut changes);
+            looks.compare(name, Some(was), None, &mut changes);
         }
     }
     changes
 }
 
-fn compare(
-    name: &str,
-    was: Option<&Arc<LockState>>,
-    now: Option<&Arc<LockState>>,
+/// A look, and the time from it to the next.
+struct Looks<'a> {
+    before: &'a Seen,
     between: Duration,
-    changes: &mut Vec<Change>,
-) {
-    if let (Some(was), Some(now)) = (was, now)
-        && Arc::ptr_eq(was, now)
-    {
-        return;
+}
+
+impl Looks<'_> {
+    fn compare(
+        &self,
+        name: &str,
+        was: Option<&Arc<LockState>>,
+        now: Option<&Arc<LockState>>,
+        changes: &mut Vec<Change>,
+    ) {
+        if let (Some(was), Some(now)) = (was, now)
+            && Arc::ptr_eq(was, now)
+        {
+            return;
+        }
+        let begun = changes.len();
+        let mut push = |what| changes.push(Change { name: name.to_owned(), what, lock: now.cloned() });
+        let (old, new) = (was.map(|was| &**was), now.map(|now| &**now));
+        // What the look before did not take in may have been there then.
+        let is_news = |lasts: Duration| self.before.complete || was.is_some() || lasts <= self.between;
+        for holder in without(holders(old), holders(new), |one| one.id) {
+            push(What::Ended(holder.clone(), self.end(holder)));
+        }
+        for waiter in without(waiters(old), waiters(new), |one| one.id) {
+            push(What::Left(waiter.clone()));
+        }
+        for holder in without(holders(new), holders(old), |one| one.id).filter(|one| is_news(one.held_for)) {
+            push(What::Acquired(holder.clone()));
+        }
+        for waiter in without(waiters(new), waiters(old), |one| one.id).filter(|one| is_news(one.waited)) {
+            push(What::Waiting(waiter.clone()));
+        }
+        let other = old.map(|old| old.kind) != new.map(|new| new.kind);
+        if changes.len() == begun && other && is_news(Duration::MAX) {
+            changes.push(Change { name: name.to_owned(), what: What::Changed, lock: now.cloned() });
+        }
     }
-    let begun = changes.len();
-    let mut push = |what| changes.push(Change { name: name.to_owned(), what, lock: now.cloned() });
-    let (old, new) = (was.map(|was| &**was), now.map(|now| &**now));
-    for holder in without(holders(old), holders(new), |one| one.id) {
-        push(What::Ended(holder.clone(), end(holder, between)));
-    }
-    for waiter in without(waiters(old), waiters(new), |one| one.id) {
-        push(What::Left(waiter.clone()));
-    }
-    for holder in without(holders(new), holders(old), |one| one.id) {
-        push(What::Acquired(holder.clone()));
-    }
-    for waiter in without(waiters(new), waiters(old), |one| one.id) {
-        push(What::Waiting(waiter.clone()));
-    }
-    if changes.len() == begun && old.map(|old| old.kind) != new.map(|new| new.kind) {
-        changes.push(Change { name: name.to_owned(), what: What::Changed, lock: now.cloned() });
+
+    /// A lease that could have lasted to this look was given up before. One that could not was lost, if the looks are so
+    /// close that a holder who lives would have been seen to renew it: that is done thrice in a lease.
+    fn end(&self, holder: &Holder) -> End {
+        let lease = self.before.leases.get(&holder.id).copied().unwrap_or_default();
+        match self.between {
+            between if holder.remaining > between => End::Released,
+            between if between < CLOSE && between * 3 < lease => End::Expired,
+            _ => End::Unknown,
+        }
     }
 }
 
 /// Those of `these` that are not among `others`.
-fn without<'a, T, K: PartialEq>(
+fn without<'a, T, K: Eq + Hash>(
     these: &'a [T],
     others: &'a [T],
     key: impl Fn(&T) -> K,
 ) -> impl Iterator<Item = &'a T> {
-    these.iter().filter(move |one| !others.iter().any(|other| key(other) == key(one)))
+    let others: HashSet<K> =
+        if these.is_empty() { HashSet::new() } else { others.iter().map(&key).collect() };
+    these.iter().filter(move |one| !others.contains(&key(one)))
 }
 
 fn holders(state: Option<&LockState>) -> &[Holder] {
@@ -71,11 +99,6 @@ fn holders(state: Option<&LockState>) -> &[Holder] {
 
 fn waiters(state: Option<&LockState>) -> &[leasehold::backend::Waiter] {
     state.map_or(&[], |state| &state.waiters)
-}
-
-/// A lease that could not have lasted to this look was lost; one that could was given up.
-fn end(holder: &Holder, between: Duration) -> End {
-    if holder.remaining <= between { End::Expired } else { End::Released }
 }
 
 #[cfg(test)]
@@ -105,6 +128,7 @@ mod tests {
             seen.locks.insert("n".to_owned(), Arc::new(state));
         }
         seen.at = Some(start() + Duration::from_secs(seconds));
+        seen.take_leases(None);
         seen
     }
 
@@ -143,9 +167,35 @@ mod tests {
     #[test]
     fn a_lease_that_had_run_out_is_a_loss() {
         let client = ClientId::random();
-        let before = look(client, 0, &[(1, 2)], &[]);
+        let mut before = look(client, 0, &[(1, 2)], &[]);
+        before.take_leases(Some(&look(client, 0, &[(1, 30)], &[])));
         assert_eq!(told(&before, &look(client, 1, &[], &[])), ["ended 1 Released, free"]);
         assert_eq!(told(&before, &look(client, 2, &[], &[])), ["ended 1 Expired, free"]);
+    }
+
+    #[test]
+    fn a_lease_that_may_have_been_renewed_between_two_looks_is_not_a_loss() {
+        let client = ClientId::random();
+        let brief = look(client, 0, &[(1, 2)], &[]);
+        assert_eq!(told(&brief, &look(client, 2, &[], &[])), ["ended 1 Unknown, free"], "a brief lease");
+        let mut rare = look(client, 0, &[(1, 8)], &[]);
+        rare.take_leases(Some(&look(client, 0, &[(1, 60)], &[])));
+        assert_eq!(told(&rare, &look(client, 10, &[], &[])), ["ended 1 Unknown, free"], "rare looks");
+    }
+
+    #[test]
+    fn what_a_look_missed_is_no_news_when_the_next_sees_it() {
+        let client = ClientId::random();
+        let mut before = look(client, 0, &[], &[]);
+        before.complete = false;
+        let mut after = look(client, 1, &[(1, 20), (2, 20)], &[3]);
+        let mut state = (*after.locks["n"]).clone();
+        state.holders[0].held_for = Duration::from_secs(60);
+        state.waiters[0].waited = Duration::from_secs(60);
+        after.locks.insert("n".to_owned(), Arc::new(state));
+        assert_eq!(told(&before, &after), ["acquired 2"]);
+        before.complete = true;
+        assert_eq!(told(&before, &after), ["acquired 1", "acquired 2", "waiting 3"]);
     }
 
     #[test]

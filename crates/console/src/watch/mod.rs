@@ -1,14 +1,16 @@
 //! Looking at a store again and again, and telling what changed in between.
 //!
 //! No store tells everything that happens to its locks, so a watcher looks: a page at a time, never more often than it
-//! is asked to, and at no more than [`NAMES`] names. What comes and goes between two looks is not seen. A hold that is
-//! gone before its lease could run out was released, or broken if the audit says so; one whose lease had run out was lost.
+//! is asked to, and at no more than [`NAMES`] names; a page that a store fills only in part counts as a full one, for it has
+//! looked through more than it found. What comes and goes between two looks is not seen. A hold that is gone before its
+//! lease could run out was released. One whose lease had run out was lost, if the looks are so close together that a
+//! renewal would have been seen; else nobody knows. Either was broken if the audit says so.
 
 mod diff;
 mod told;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -49,9 +51,18 @@ pub struct Seen {
     /// How long the store took to answer for the first page.
     pub latency: Duration,
     at: Option<Instant>,
+    /// The longest that was seen of the lease of each hold.
+    leases: HashMap<ClaimId, Duration>,
 }
 
 impl Seen {
+    /// Notes the leases, and what the look before knew of them.
+    fn take_leases(&mut self, before: Option<&Self>) {
+        let holders = self.locks.values().flat_map(|lock| &lock.holders);
+        let longest = |id| before.and_then(|before| before.leases.get(id).copied()).unwrap_or_default();
+        self.leases = holders.map(|holder| (holder.id, holder.remaining.max(longest(&holder.id)))).collect();
+    }
+
     /// Everything that stands, as if it had just happened: where a listing of changes begins.
     pub fn standing(&self) -> Vec<Change> {
         diff::changes(&Self { complete: true, ..Self::default() }, self)
@@ -91,6 +102,8 @@ pub enum End {
     Released,
     /// With its lease.
     Expired,
+    /// After the last look it could have been seen in: released or lost.
+    Unknown,
     /// By an operator.
     Broken(Broken),
 }
@@ -114,7 +127,8 @@ impl Watcher {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn look(&mut self) -> Result<Vec<Change>> {
-        let now = self.sweep().await?;
+        let mut now = self.sweep().await?;
+        now.take_leases(self.seen.as_deref());
         let mut changes = match &self.seen {
             Some(before) => diff::changes(before, &now),
             None => Vec::new(),
@@ -126,15 +140,17 @@ impl Watcher {
 
     async fn sweep(&self) -> Result<Seen> {
         let (begun, mut seen, mut cursor) = (Instant::now(), Seen::default(), None::<String>);
+        let mut looked_at = 0;
         loop {
             let LockPage { locks, next } = self.client.list(&self.prefix, cursor.as_deref(), PAGE).await?;
             if cursor.is_none() {
                 seen.latency = begun.elapsed();
             }
+            looked_at += locks.len().max(PAGE);
             seen.locks.extend(locks.into_iter().map(|lock| (lock.name.clone(), Arc::new(lock))));
             seen.complete = next.is_none();
             match next {
-                Some(next) if seen.locks.len() < NAMES => cursor = Some(next),
+                Some(next) if looked_at < NAMES => cursor = Some(next),
                 _ => break,
             }
         }
@@ -142,16 +158,16 @@ impl Watcher {
         Ok(seen)
     }
 
-    /// Which of the holds that ended early were broken. Asked only if there are any; what cannot be told is left as it is.
+    /// Which of the holds that ended were broken. Asked only if there are any; what cannot be told is left as it is.
     async fn explain(&self, changes: &mut [Change]) {
-        if !changes.iter().any(|change| matches!(change.what, What::Ended(_, End::Released))) {
+        if !changes.iter().any(|change| matches!(change.what, What::Ended(..))) {
             return;
         }
         let Ok(page) = self.client.audit(None, EXPLAINED).await else { return };
         let broken: BTreeMap<ClaimId, Broken> =
             page.entries.into_iter().map(|entry| (entry.id, entry.broken)).collect();
         for change in changes {
-            if let What::Ended(holder, end @ End::Released) = &mut change.what
+            if let What::Ended(holder, end) = &mut change.what
                 && let Some(broken) = broken.get(&holder.id)
             {
                 *end = End::Broken(broken.clone());

@@ -61,6 +61,35 @@ async fn a_lock_is_taken_renewed_and_released_over_http() {
 }
 
 #[tokio::test]
+async fn a_ticket_written_by_hand_takes_no_lock_from_its_holder() {
+    let served = Served::start().await;
+    let guard = served.client.lock("deploy").acquire().await.unwrap();
+    let other = served.post("/api/v1/locks/other/acquire", "{}").await.json();
+    let seal = other["ticket"].as_str().unwrap().rsplit('/').next().unwrap();
+    let by_hand = format!("lh1/{}/0/1/exclusive/deploy", guard.id());
+    for ticket in [by_hand.clone(), format!("{by_hand}/"), format!("{by_hand}/{seal}")] {
+        let body = json!({ "ticket": ticket }).to_string();
+        for act in ["renew", "release"] {
+            let answer = served.post(&format!("/api/v1/locks/deploy/{act}"), &body).await;
+            assert_eq!((answer.status, &answer.json()["kind"]), (403, &"forbidden".into()), "{act} {ticket}");
+        }
+    }
+    guard.extend("30s").await.unwrap();
+    let rubbish = served.post("/api/v1/locks/deploy/release", r#"{"ticket":"rubbish"}"#).await;
+    assert_eq!(rubbish.status, 400);
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let served = Served::start().await;
+    let allowed = |answer: &super::client::Answer| answer.header("allow").map(str::to_owned);
+    let written = served.post("/api/v1/locks", "{}").await;
+    assert_eq!((written.status, allowed(&written)), (405, Some("get, head".to_owned())));
+    let read = served.get("/api/v1/locks/a/break").await;
+    assert_eq!((read.status, allowed(&read)), (405, Some("post".to_owned())));
+}
+
+#[tokio::test]
 async fn a_request_that_waits_gets_the_lock_when_it_is_released() {
     let served = Served::start().await;
     let guard = served.client.lock("x").acquire().await.unwrap();
@@ -271,7 +300,7 @@ async fn one_lock_is_shown_with_its_line_of_code_and_its_history() {
     let shown = served.get("/api/v1/locks/x").await.json();
     let place = format!("{}:{line}", file!());
     assert_eq!(shown["lock"]["holders"][0]["location"], place);
-    assert_eq!((&shown["cli"], &shown["history_note"]), (&"leasehold show 'x'".into(), &Value::Null));
+    assert_eq!((&shown["cli"], &shown["history_note"]), (&"leasehold show -- 'x'".into(), &Value::Null));
     let id = guard.id().to_string();
     let _broken = served.client.break_hold("x", guard.id(), "enough").await.unwrap();
     guard.release().await.unwrap_err();
