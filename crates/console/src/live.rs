@@ -1,8 +1,9 @@
 //! One who looks for all: the store is looked at by one task, however many streams there are.
 //!
 //! It looks about every second while anybody is interested, seldom otherwise, and rests at least four times as long
-//! as a look takes, so that a store with very many names is not kept busy by being watched. Streams that are too slow
-//! lose changes and are told so; they never hold anybody up.
+//! as a look takes, so that a store with very many names is not kept busy by being watched. What a look
+//! found is told in one piece. Streams that are too slow lose looks, and of a look with very many changes all lose those;
+//! they are told so, and never hold anybody up.
 
 use std::{
     sync::{
@@ -34,8 +35,9 @@ const INTEREST: Duration = Duration::from_secs(60);
 /// A look rests this many times as long as it took.
 const REST: u32 = 4;
 
-/// So many changes a stream may be behind.
-const BEHIND: usize = 1024;
+/// So many looks a stream may be behind, and so many changes of one are told.
+const BEHIND: usize = 64;
+const TOLD: usize = 1024;
 
 /// A hold with less than this left is about to run out.
 const EXPIRING: Duration = Duration::from_secs(10);
@@ -44,7 +46,7 @@ const EXPIRING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Live {
     state: Mutex<State>,
-    news: broadcast::Sender<News>,
+    news: broadcast::Sender<Arc<Bulletin>>,
     wake: Arc<Notify>,
     awake: AtomicBool,
 }
@@ -77,13 +79,23 @@ pub(crate) struct Counts {
     pub(crate) broken: u64,
 }
 
-/// Something to be told to streams: written once, sent to all.
+/// What a look has to tell to streams: written once, sent to all.
+#[derive(Debug)]
+pub(crate) struct Bulletin {
+    /// The number of the last change before it, and of its own last.
+    pub(crate) before: u64,
+    pub(crate) last: u64,
+    /// None of them if they are too many.
+    pub(crate) changes: Vec<News>,
+    pub(crate) overview: Arc<str>,
+}
+
+/// One change.
 #[derive(Clone, Debug)]
 pub(crate) struct News {
-    pub(crate) event: &'static str,
-    pub(crate) seq: Option<u64>,
-    /// The name it is about; `None` is for everybody.
-    pub(crate) name: Option<Arc<str>>,
+    pub(crate) seq: u64,
+    /// The name it is about.
+    pub(crate) name: Arc<str>,
     pub(crate) data: Arc<str>,
 }
 
@@ -112,7 +124,7 @@ impl Live {
     }
 
     /// News from now on, and the number of the last before.
-    pub(crate) fn listen(&self) -> (broadcast::Receiver<News>, u64) {
+    pub(crate) fn listen(&self) -> (broadcast::Receiver<Arc<Bulletin>>, u64) {
         let state = self.lock();
         let listening = (self.news.subscribe(), state.seq);
         drop(state);
@@ -150,7 +162,7 @@ impl Live {
     fn failed(&self, error: String) {
         let mut state = self.lock();
         state.error = Some(error);
-        self.tell_overview(&state);
+        self.tell(&state, state.seq, Vec::new());
     }
 
     fn saw(&self, seen: &Arc<Seen>, changes: &[Change]) {
@@ -159,15 +171,14 @@ impl Live {
         (state.seen, state.at, state.error) = (Some(seen.clone()), Some(now), None);
         let counts = Counts::of(seen);
         let mut tallied = Tallied { held: counts.held, waiting: counts.waiting, ..Tallied::default() };
+        let (before, mut news) = (state.seq, Vec::new());
+        let is_told = changes.len() <= TOLD && self.news.receiver_count() > 0;
         for change in changes {
             tallied.count(&change.what);
             state.seq += 1;
-            if self.news.receiver_count() > 0 {
-                let seq = state.seq;
-                let data = told(change, seq, now).to_string().into();
-                let name = Some(Arc::from(&*change.name));
-                // Nobody listens any more: then nobody misses it.
-                drop(self.news.send(News { event: "change", seq: Some(seq), name, data }));
+            if is_told {
+                let data = told(change, state.seq, now).to_string().into();
+                news.push(News { seq: state.seq, name: Arc::from(&*change.name), data });
             }
         }
         state.series.add(now, tallied);
@@ -180,13 +191,14 @@ impl Live {
             broken: sum.broken,
             ..counts
         };
-        self.tell_overview(&state);
+        self.tell(&state, before, news);
     }
 
-    fn tell_overview(&self, state: &State) {
+    fn tell(&self, state: &State, before: u64, changes: Vec<News>) {
         if self.news.receiver_count() > 0 {
-            let data = state.brief(Timestamp::now()).to_string().into();
-            drop(self.news.send(News { event: "overview", seq: None, name: None, data }));
+            let overview = state.brief(Timestamp::now()).to_string().into();
+            // Nobody listens any more: then nobody misses it.
+            drop(self.news.send(Arc::new(Bulletin { before, last: state.seq, changes, overview })));
         }
     }
 }
@@ -280,6 +292,34 @@ async fn run(live: Weak<Live>, wake: Arc<Notify>, client: Client) {
             biased;
             () = wake.notified() => {}
             () = clock.pause(rest.max(SELDOM)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold::backend::Memory;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_is_told_in_one_piece_and_without_its_changes_if_they_are_too_many() {
+        let live = Live::start(Client::new(Memory::new()));
+        let (mut news, mut seq) = live.listen();
+        for (count, told) in [(3, 3), (TOLD, TOLD), (TOLD + 1, 0), (50_000, 0)] {
+            let change = |number| Change { name: format!("n{number}"), what: What::Changed, lock: None };
+            live.saw(&Arc::default(), &(0..count).map(change).collect::<Vec<_>>());
+            let bulletin = loop {
+                let bulletin = news.recv().await.unwrap();
+                // It looks by itself, too, and sees nothing.
+                if bulletin.last > seq {
+                    break bulletin;
+                }
+            };
+            assert_eq!((bulletin.before, bulletin.last), (seq, seq + count as u64));
+            assert_eq!(bulletin.changes.len(), told);
+            assert!(bulletin.changes.iter().map(|news| news.seq).eq(seq + 1..=seq + told as u64));
+            seq = bulletin.last;
         }
     }
 }

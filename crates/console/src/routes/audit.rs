@@ -30,5 +30,6 @@ fn entry(entry: &AuditEntry) -> Value {
         holder
     });
     json!({ "at": at.map(view::time), "action": "break", "name": entry.name, "id": entry.id, "by": entry.broken.by,
-        "reason": entry.broken.why, "holder": holder, "fence": entry.fence, "fence_text": entry.fence.to_string() })
+        "reason": entry.broken.why, "holder": holder, "fence": entry.fence, "fence_text": entry.fence.to_string(),
+        "unsure": entry.unsure })
 }

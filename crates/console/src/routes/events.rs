@@ -2,7 +2,7 @@
 //!
 //! A stream is bounded: one that reads too slowly loses changes and is told how many. It ends when the server stops.
 
-use std::{convert::Infallible, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use super::{Answer, Asked};
 use crate::{
     console::Console,
-    live::{EVERY, News},
+    live::{Bulletin, EVERY},
     problem::Problem,
     view::{self, millis},
 };
@@ -37,9 +37,11 @@ pub(super) struct Wanted {
 /// One who listens.
 struct Listener {
     console: Console,
-    news: broadcast::Receiver<News>,
+    news: broadcast::Receiver<Arc<Bulletin>>,
     prefix: String,
-    hello: Option<u64>,
+    /// The number of the last change that was told, or dropped because it is not wanted.
+    seq: u64,
+    told: VecDeque<Event>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -48,7 +50,9 @@ pub(super) async fn stream(State(console): State<Console>, Asked(wanted): Asked<
         return Err(Problem::too_many("there are too many streams; close one, or raise --max-streams"));
     };
     let (news, seq) = console.live().listen();
-    let listener = Listener { console, news, prefix: wanted.prefix, hello: Some(seq), _place: place };
+    let hello = json!({ "now": view::time(Timestamp::now()), "seq": seq, "every_ms": millis(EVERY) });
+    let told = VecDeque::from([event("hello", &hello.to_string())]);
+    let listener = Listener { console, news, prefix: wanted.prefix, seq, told, _place: place };
     let alive = KeepAlive::new().interval(BEAT).text("beat");
     Ok(Sse::new(listener.events()).keep_alive(alive).into_response())
 }
@@ -62,29 +66,37 @@ impl Listener {
     }
 
     async fn next(&mut self) -> Option<Event> {
-        if let Some(seq) = self.hello.take() {
-            let hello = json!({ "now": view::time(Timestamp::now()), "seq": seq, "every_ms": millis(EVERY) });
-            return Some(Event::default().event("hello").data(hello.to_string()));
-        }
         loop {
+            if let Some(event) = self.told.pop_front() {
+                return Some(event);
+            }
             let news = tokio::select! {
                 biased;
                 () = self.console.stopped() => return None,
                 news = self.news.recv() => news,
             };
             match news {
-                Ok(news) if news.name.as_ref().is_some_and(|name| !name.starts_with(&self.prefix)) => {}
-                Ok(News { event, seq, data, .. }) => {
-                    let told = Event::default().event(event).data(&*data);
-                    return Some(seq.map_or_else(|| told.clone(), |seq| told.clone().id(seq.to_string())));
-                }
-                Err(broadcast::error::RecvError::Lagged(missed)) => {
-                    return Some(
-                        Event::default().event("lagged").data(json!({ "missed": missed }).to_string()),
-                    );
-                }
+                Ok(bulletin) => self.take(&bulletin),
+                // What was missed is told with what comes next.
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
     }
+
+    fn take(&mut self, bulletin: &Bulletin) {
+        let all = bulletin.last - bulletin.before == bulletin.changes.len() as u64;
+        let missed = if all { bulletin.before - self.seq } else { bulletin.last - self.seq };
+        if missed > 0 {
+            self.told.push_back(event("lagged", &json!({ "missed": missed }).to_string()));
+        }
+        let wanted = bulletin.changes.iter().filter(|news| news.name.starts_with(&self.prefix));
+        self.told.extend(wanted.map(|news| event("change", &news.data).id(news.seq.to_string())));
+        self.told.push_back(event("overview", &bulletin.overview));
+        self.seq = bulletin.last;
+    }
+}
+
+fn event(kind: &str, data: &str) -> Event {
+    Event::default().event(kind).data(data)
 }
