@@ -41,7 +41,7 @@ enum When {
 
 /// Every command that locks need, in scripts or outside of them, when they do, and arguments to try it with: `K` stands
 /// for the key with a text, `N` for one that does not exist, `C` for a channel. Deleting comes last.
-const COMMANDS: [(&str, When, &[&str]); 51] = [
+const COMMANDS: [(&str, When, &[&str]); 52] = [
     ("asking", When::Clustered, &[]),
     ("cluster|slots", When::Clustered, &[]),
     ("decr", When::Always, &["K"]),
@@ -78,6 +78,7 @@ const COMMANDS: [(&str, When, &[&str]); 51] = [
     ("set", When::Always, &["K", "x", "XX", "PX", LIFE]),
     ("spublish", When::Clustered, &["C", "0"]),
     ("ssubscribe", When::Clustered, &[]),
+    ("strlen", When::Always, &["K"]),
     ("subscribe", When::Always, &[]),
     ("sunsubscribe", When::Clustered, &[]),
     ("time", When::Always, &[]),
