@@ -159,9 +159,10 @@ impl Server {
                 Some(_) = open.join_next(), if !open.is_empty() => {}
                 taken = accept(&listener, &places) => {
                     if let Some((socket, peer, place)) = taken {
-                        match seats.take(peer.ip(), limits.per_peer) {
-                            Some(seat) => drop(open.spawn(serving.clone().connection(socket, Peer(peer), (place, seat)))),
-                            None => tracing::debug!(%peer, "too many connections of this address"),
+                        if let Some(seat) = seats.take(peer.ip(), limits.per_peer) {
+                            open.spawn(serving.clone().connection(socket, Peer(peer), (place, seat)));
+                        } else {
+                            tracing::debug!(%peer, "too many connections of this address");
                         }
                     }
                 }

@@ -1,6 +1,6 @@
 //! The names in use, a page at a time, and everything known of one.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use axum::extract::State;
 use jiff::Timestamp;
@@ -111,14 +111,19 @@ impl Filter {
 /// control characters for keys: those are written out, as Bash, zsh and ksh read them.
 fn quoted(name: &str) -> String {
     if name.chars().any(char::is_control) {
-        let escaped = name.chars().map(|letter| match letter {
-            '\\' | '\'' => format!("\\{letter}"),
-            _ if letter.is_control() => {
-                letter.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect()
+        let escaped = name.chars().fold(String::new(), |mut escaped, letter| {
+            match letter {
+                '\\' | '\'' => escaped.extend(['\\', letter]),
+                _ if letter.is_control() => {
+                    for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+                        let _ = write!(escaped, "\\{byte:03o}");
+                    }
+                }
+                _ => escaped.push(letter),
             }
-            _ => letter.to_string(),
+            escaped
         });
-        return format!("$'{}'", escaped.collect::<String>());
+        return format!("$'{escaped}'");
     }
     format!("'{}'", name.replace('\'', r"'\''"))
 }

@@ -62,10 +62,10 @@ pub fn router(console: Console) -> Router {
     let mut router = Router::new();
     for (method, path, answers) in table() {
         let methods = if method == "get" { READS } else { "POST" };
-        router = router.route(path, answers.fallback(move || wrong_method(methods)));
+        router = router.route(path, answers.fallback(async move || wrong_method(methods)));
     }
     router
-        .fallback(get(page::serve).fallback(|| wrong_method(READS)))
+        .fallback(get(page::serve).fallback(async || wrong_method(READS)))
         .layer(middleware::from_fn_with_state(console.clone(), gatekeeper::admit))
         .with_state(console)
 }
@@ -77,7 +77,7 @@ async fn openapi() -> Response {
 /// What can be done where nothing is changed.
 const READS: &str = "GET, HEAD";
 
-async fn wrong_method(methods: &'static str) -> Problem {
+fn wrong_method(methods: &'static str) -> Problem {
     let detail = "that cannot be done here; see /api/v1/openapi.json";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail).allow(methods)
 }
