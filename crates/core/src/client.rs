@@ -12,8 +12,8 @@ use crate::{
     error::{Error, ErrorKind, Operation, Result},
     key::Key,
     primitives::{
-        DEFAULT_TTL, Election, Job, JobPage, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, Ticket,
-        operate,
+        DEFAULT_TTL, Election, IdSpace, Job, JobPage, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore,
+        Ticket, operate,
     },
     span::Span,
     who::Who,
@@ -109,6 +109,12 @@ impl Client {
     /// A job that one of many processes runs, once for each slot of a schedule.
     pub fn job(&self, name: &str) -> Job {
         Job::new(self, name)
+    }
+
+    /// Ids that are unique among all who make them under this name.
+    #[track_caller]
+    pub fn ids(&self, name: &str) -> IdSpace {
+        IdSpace::new(self, name)
     }
 
     /// Several locks to be taken together.

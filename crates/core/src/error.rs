@@ -96,6 +96,8 @@ pub enum Operation {
     Cell,
     /// Running, reading or changing a job.
     Job,
+    /// Making ids.
+    Ids,
     /// Closing a client.
     Shutdown,
 }
@@ -230,6 +232,7 @@ impl fmt::Display for Operation {
             Self::Break => "break",
             Self::Cell => "cell",
             Self::Job => "job",
+            Self::Ids => "ids",
             Self::Shutdown => "shutdown",
         })
     }

@@ -166,7 +166,7 @@ macro_rules! serialize_as_text {
         }
     )*};
 }
-serialize_as_text!(ClientId, ClaimId);
+serialize_as_text!(ClientId, ClaimId, crate::primitives::Id);
 
 #[cfg(test)]
 mod tests {

@@ -31,8 +31,9 @@ pub use crate::{
     id::{ClaimId, ClientId},
     key::{Key, MAX_NAME},
     primitives::{
-        Election, Guard, Job, JobPage, JobState, Latch, Leader, Leaders, Leadership, Lock, LockSet, Outcome,
-        Owner, Proof, RateLimiter, Run, RwLock, Semaphore, SetGuard, Ticket, Turn,
+        Election, Guard, Health, Id, IdSpace, Ids, Job, JobPage, JobState, Latch, Leader, Leaders,
+        Leadership, Lock, LockSet, Outcome, Owner, Proof, RateLimiter, Run, RwLock, Semaphore, SetGuard,
+        Ticket, Turn,
     },
     span::Span,
     who::Who,

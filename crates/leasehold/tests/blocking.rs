@@ -112,6 +112,21 @@ fn a_leader_is_seen_and_resigns() {
 }
 
 #[test]
+fn ids_are_made_on_any_thread() {
+    let locks = memory();
+    let ids = locks.ids("orders").claim().unwrap();
+    let made = std::thread::scope(|scope| {
+        let make = || (0..1000).map(|_| ids.next().unwrap()).collect::<Vec<_>>();
+        let (one, other) = (scope.spawn(make), scope.spawn(make));
+        [one.join().unwrap(), other.join().unwrap()].concat()
+    });
+    let distinct: std::collections::BTreeSet<_> = made.iter().collect();
+    assert_eq!(distinct.len(), 2000);
+    assert!(made.iter().all(|id| id.machine() == ids.machine()));
+    ids.release().unwrap();
+}
+
+#[test]
 fn a_scope_releases_whatever_its_work_does() {
     let locks = memory();
     let lock = locks.lock("a").wait(LONG);

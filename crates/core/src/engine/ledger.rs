@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Engine, book::Book, time::Instant};
+use super::{Engine, book::Book, sighting::Sighting};
 use crate::{
     backend::{CellWrite, Expect},
     error::{Error, ErrorKind, Operation, Result},
@@ -28,22 +28,6 @@ pub(crate) struct Ledger {
     cell: String,
 }
 
-/// A moment on two clocks: the one that slots go by, and our own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sighting {
-    /// The time since 1970.
-    pub(crate) time: Duration,
-    /// When we heard it.
-    pub(crate) heard: Instant,
-}
-
-impl Sighting {
-    /// The moment on our clock at which the other will show this.
-    pub(crate) fn instant_of(self, time: Duration) -> Instant {
-        self.heard.after(time.saturating_sub(self.time))
-    }
-}
-
 /// What to do with a book that was read.
 #[derive(Debug)]
 pub(crate) enum Edit<T> {
@@ -60,9 +44,7 @@ impl Ledger {
 
     /// The time that slots go by.
     pub(crate) async fn sight(&self) -> Result<Sighting> {
-        let told = self.engine.backend.wall_clock().await?;
-        let time = told.unwrap_or_else(|| self.engine.clock.wall());
-        Ok(Sighting { time, heard: self.engine.clock.now() })
+        self.engine.sight().await
     }
 
     /// The book as it is; `None` if nobody has seen the job yet.

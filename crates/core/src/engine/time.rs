@@ -11,7 +11,8 @@ use std::{sync::Arc, time::Duration};
 use super::jumps::TestTime;
 
 #[cfg(not(shuttle))]
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicI64, Ordering};
 
 /// The longest sleep of a timer that must notice a suspend.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -71,7 +72,14 @@ pub struct Clock(Source);
 #[derive(Clone, Debug)]
 enum Source {
     Boot,
-    Test(Arc<TestTime>),
+    Test(Arc<Turned>),
+}
+
+/// What a test turns: its time, and by how many nanoseconds the wall clock was set apart from it.
+#[derive(Debug)]
+struct Turned {
+    time: TestTime,
+    ahead: AtomicI64,
 }
 
 impl Clock {
@@ -82,7 +90,7 @@ impl Clock {
 
     /// A clock that follows tokio's, and so stands still and jumps with its paused time. Only for tests.
     pub fn test() -> Self {
-        Self(Source::Test(Arc::new(TestTime::new())))
+        Self(Source::Test(Arc::new(Turned { time: TestTime::new(), ahead: AtomicI64::new(0) })))
     }
 
     /// The time.
@@ -90,7 +98,7 @@ impl Clock {
         match &self.0 {
             Source::Boot => boot_now(),
             // The clock starts at an hour, so that subtracting from it is possible.
-            Source::Test(time) => Instant(0).after(Duration::from_secs(3600) + time.passed()),
+            Source::Test(turned) => Instant(0).after(Duration::from_secs(3600) + turned.time.passed()),
         }
     }
 
@@ -98,14 +106,26 @@ impl Clock {
     pub fn wall(&self) -> Duration {
         match &self.0 {
             Source::Boot => wall_now(),
-            Source::Test(time) => EPOCH + time.passed(),
+            Source::Test(turned) => {
+                let (wall, ahead) = (EPOCH + turned.time.passed(), turned.ahead.load(Ordering::SeqCst));
+                let apart = Duration::from_nanos(ahead.unsigned_abs());
+                if ahead < 0 { wall.saturating_sub(apart) } else { wall + apart }
+            }
+        }
+    }
+
+    /// Sets a test's wall clock so many nanoseconds ahead of its time, or back, as somebody sets a machine's. Nothing on the
+    /// machine's own.
+    pub fn set_wall(&self, ahead: i64) {
+        if let Source::Test(turned) = &self.0 {
+            turned.ahead.store(ahead, Ordering::SeqCst);
         }
     }
 
     /// Lets a test's clock go on without any timer noticing, as a suspend does. Nothing on the boot clock.
     pub fn suspend(&self, duration: Duration) {
-        if let Source::Test(time) = &self.0 {
-            time.suspend(duration);
+        if let Source::Test(turned) = &self.0 {
+            turned.time.suspend(duration);
         }
     }
 
@@ -130,7 +150,7 @@ impl Clock {
     pub async fn pause(&self, duration: Duration) {
         match &self.0 {
             Source::Boot => tokio::time::sleep(duration).await,
-            Source::Test(time) => time.sleep(duration).await,
+            Source::Test(turned) => turned.time.sleep(duration).await,
         }
     }
 }

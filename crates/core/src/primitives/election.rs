@@ -2,9 +2,14 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use super::{Guard, Lock, lock::Outcome};
+use super::{
+    Guard, Lock,
+    health::{Health, Seat},
+    lock::Outcome,
+};
 use crate::{
     backend::{Loss, Mode},
+    call_site::CallSite,
     client::Client,
     engine::{
         acquire::Patience,
@@ -43,6 +48,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Election {
     lock: Lock,
     every: Span,
+    health: Health,
 }
 
 impl Election {
@@ -50,7 +56,7 @@ impl Election {
     pub(crate) fn new(client: &Client, name: &str) -> Self {
         let lock = Lock::exclusive(client, name);
         let lock = if client.info().capabilities.fair { lock.fair() } else { lock };
-        Self { lock, every: LOOK.into() }
+        Self { lock, every: LOOK.into(), health: Health::default() }
     }
 
     /// The lease: how soon another may lead after this one has died.
@@ -77,9 +83,21 @@ impl Election {
         self
     }
 
+    /// Where in the code the lead is asked for: the line that made this election, unless said. Operators see it.
+    pub fn asked_at(mut self, location: CallSite) -> Self {
+        self.lock = self.lock.asked_at(location);
+        self
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         self.lock.name()
+    }
+
+    /// For a health check: whether what this election and its clones won is renewed as it should be. It can be kept from
+    /// before anybody campaigns until after; see [`Health`].
+    pub fn health(&self) -> Health {
+        self.health.clone()
     }
 
     /// Waits until this candidate leads, and proclaims the value.
@@ -163,7 +181,8 @@ impl Election {
     }
 
     async fn enter(&self, guard: Guard, value: &[u8]) -> Result<Leadership> {
-        let leadership = Leadership { lock: self.lock.clone(), guard };
+        let seat = self.health.take(guard.hold());
+        let leadership = Leadership { lock: self.lock.clone(), guard, _seat: seat };
         leadership.proclaim(value).await?;
         Ok(leadership)
     }
@@ -204,6 +223,8 @@ impl Client {
 pub struct Leadership {
     lock: Lock,
     guard: Guard,
+    /// What a health check looks at, for as long as this lives.
+    _seat: Seat,
 }
 
 impl Leadership {
@@ -236,8 +257,8 @@ impl Leadership {
         self.guard.check()
     }
 
-    /// For a health check: `false` while the lease cannot be renewed, and once the lead is lost. A leader that cannot
-    /// renew is better restarted than left alone.
+    /// `false` while the lease cannot be renewed, and once the lead is lost. No I/O. For a health check that is there before
+    /// and after this leadership, see [`Election::health`].
     pub fn healthy(&self) -> bool {
         matches!(self.state(), State::Held)
     }

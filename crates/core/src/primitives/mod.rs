@@ -2,6 +2,8 @@
 
 mod election;
 mod guard;
+mod health;
+mod ids;
 mod job;
 mod latch;
 mod lock;
@@ -21,6 +23,8 @@ pub(crate) use self::options::{DEFAULT_TTL, Options};
 pub use self::{
     election::{Election, Leader, Leaders, Leadership},
     guard::Guard,
+    health::Health,
+    ids::{Id, IdSpace, Ids},
     job::{BoxedRun, BoxedWork, Job, Run, Turn},
     latch::Latch,
     lock::{Lock, Outcome},

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::RuntimeFlavor;
 
-use super::{Election, Job, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime};
+use super::{
+    Election, IdSpace, Job, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime,
+};
 use crate::{
     AuditPage, ClaimId, Error, ErrorKind, JobPage, Operation, Past, Result, Settings, Span, Stats, Ticket,
     Who,
@@ -40,6 +42,7 @@ front! {
         rate_limiter(name: &str) -> RateLimiter [limiter: RateLimiter(limiter)];
         election(name: &str) -> Election [election: Election(election)];
         job(name: &str) -> Job [job: Job(job)];
+        ids(name: &str) -> IdSpace [ids: IdSpace(ids)];
         set() -> LockSet [set: LockSet(set)];
         info() -> &StoreInfo;
         who() -> &Who;

@@ -1,7 +1,7 @@
 //! One leader at a time, for synchronous code.
 
 use super::{GuardRef, wait};
-use crate::{Error, Leader, Result, Span, State, backend::Loss};
+use crate::{CallSite, Error, Health, Leader, Result, Span, State, backend::Loss};
 
 front! {
     /// An election, for synchronous code; see [`leasehold::Election`](crate::Election).
@@ -13,9 +13,11 @@ front! {
         wait(wait: impl Into<Span>);
         label(label: &str);
         every(every: impl Into<Span>);
+        asked_at(location: CallSite);
     }
     looks {
         name() -> &str;
+        health() -> Health;
         observe() -> Leaders [leaders: Leaders(leaders)];
     }
     waits {

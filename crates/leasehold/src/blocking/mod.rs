@@ -26,6 +26,7 @@ mod front;
 mod client;
 mod election;
 mod guard;
+mod ids;
 mod job;
 mod latch;
 mod lock;
@@ -38,6 +39,7 @@ pub use self::{
     client::{Client, connect, connect_with},
     election::{Election, Leaders, Leadership},
     guard::{Guard, GuardRef},
+    ids::{IdSpace, Ids},
     job::Job,
     latch::Latch,
     lock::{Lock, Outcome, RwLock, Semaphore},

@@ -84,14 +84,19 @@ pub(super) async fn work_ends_with_the_lead(fixture: Fixture) {
     let script = Script::new();
     let (client, name) = (fixture.scripted(&script).await, fixture.name("work"));
     let election = client.election(&name).ttl(fixture.brief().await);
+    let health = election.health();
+    assert!(health.is_healthy() && health.state().is_none(), "one that does not lead is healthy");
     let led = election
         .lead("me", async |leadership| {
+            assert!(health.is_healthy() && health.state().is_some());
             script.always(Verb::Renew, Fault::Err(ErrorKind::Unavailable));
             eventually(async || !leadership.healthy()).await;
+            assert!(!health.is_healthy(), "one that leads and cannot renew is not");
             std::future::pending::<leasehold_core::Result<()>>().await
         })
         .await;
     assert_eq!(refusal(led).kind(), ErrorKind::Lost);
+    assert!(health.is_healthy(), "its work is over, so it is a candidate like any other");
     script.heal();
     let again = election.lead("again", async |leadership| leadership.check()).await;
     again.unwrap();

@@ -51,6 +51,7 @@ mod election;
 mod errors;
 mod fair;
 mod fence;
+mod ids;
 mod jobs;
 mod kinds;
 mod latch;
@@ -278,6 +279,13 @@ suite! { $
             a_paused_job_is_not_run: Cells,
             a_slot_taken_by_a_lost_answer_is_run_once: Cells,
         }
+        ids {
+            ids_of_many_are_unique: Cells,
+            a_number_passes_on_above_all_before: Cells,
+            a_lost_number_makes_no_more_ids: Cells,
+            a_lost_answer_costs_no_id: Cells,
+            spaces_without_sense_are_refused: Cells,
+        }
         contract {
             claiming_is_silent,
             attempting_is_idempotent_by_id,
@@ -318,6 +326,12 @@ suite! { $
         }
         closing {
             shutdown_keeps_to_its_time,
+        }
+        ids {
+            ids_grow_through_steps_of_the_clock: Cells,
+            one_who_slept_beyond_the_lease_makes_no_id: Cells,
+            nothing_is_made_beyond_what_was_reserved: Cells,
+            numbers_are_given_to_all_and_no_more: Cells,
         }
         cohort_end {
             a_lock_lost_on_its_way_is_not_held: Cohort,
