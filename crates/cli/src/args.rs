@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     commands::{
-        acquire, bench, break_hold, completions, cron, doctor, job, ls, man, release, renew, run, serve,
-        show, watch,
+        acquire, bench, break_hold, completions, cron, doctor, elect, job, ls, man, release, renew, run,
+        serve, show, watch,
     },
     config,
     print::Volume,
@@ -43,6 +43,7 @@ Exit codes: the child's own, 128+n if it was killed by signal n, or
 pub(crate) enum Command {
     Run(run::Args),
     Cron(cron::Args),
+    Elect(elect::Args),
     Job(job::Args),
     Acquire(acquire::Args),
     Renew(renew::Args),

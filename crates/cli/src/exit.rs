@@ -69,6 +69,11 @@ impl Exit {
         }
     }
 
+    /// Whether trying again later does not help either.
+    pub(crate) fn is_hopeless(self) -> bool {
+        matches!(self, Self::Usage | Self::Config | Self::Denied | Self::Internal)
+    }
+
     /// The status for a lock lost in this way.
     pub(crate) fn of_loss(loss: &Loss) -> Self {
         match loss {

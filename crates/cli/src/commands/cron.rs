@@ -14,16 +14,14 @@ use super::{block_on, close};
 use crate::{
     args::{Asking, duration},
     config::Settings,
-    dead_man::{leash::Terms, message::OnLost},
     exit::{Exit, Failure},
     nested,
     print::{self, Volume},
-    status::Report,
     supervise::{
-        self, End, Ended, Plan, Stop, errand,
+        Ended, errand,
         hold::Hold,
         lost_pipe::LostPipe,
-        signals::{ENDING, Signals, unless_signalled},
+        signals::{ENDING, Signals, unless_signalled, until_idle},
     },
     view::brief,
 };
@@ -113,13 +111,12 @@ impl From<Policy> for CatchUp {
 /// Runs the job until it is told to end; without a schedule, once.
 pub(crate) fn run(args: &Args, settings: &Settings, volume: Volume) -> Result<Exit, Failure> {
     // Before anything else is opened: see there why.
-    let lost = LostPipe::open().map_err(no_pipe)?;
+    let lost = LostPipe::open()?;
     block_on(go(args, settings, volume, lost))
 }
 
 async fn go(args: &Args, settings: &Settings, volume: Volume, lost: LostPipe) -> Result<Exit, Failure> {
-    let signals = Signals::catch(&ENDING);
-    let mut signals = signals.map_err(|error| Failure::internal("cannot catch signals", error))?;
+    let mut signals = Signals::catch(&ENDING)?;
     let who = Who::here().with_program(&errand::program(&args.command));
     let client = match unless_signalled(&mut signals, settings.connect_as(who)).await {
         Ok(client) => client?,
@@ -173,7 +170,7 @@ impl Then {
             // A command that cannot be started, or a machine that has no process to spare, may be better at the next slot.
             Ok(Passed::NotStarted(failure, None)) if is_scheduled => Self::Bear(failure),
             // A store that is away comes back.
-            Err(failure) if is_scheduled && !is_hopeless(failure.exit) => Self::Bear(failure),
+            Err(failure) if is_scheduled && !failure.exit.is_hopeless() => Self::Bear(failure),
             Ok(Passed::NotStarted(failure, _)) | Err(failure) => Self::End(Err(failure)),
             Ok(Passed::Ran(exit) | Passed::Not(exit) | Passed::Signalled(exit)) => Self::End(Ok(exit)),
         }
@@ -226,16 +223,18 @@ impl Cron<'_> {
     async fn turn(&mut self, job: &Job) -> Result<Passed, Failure> {
         let lost = match self.lost.take().map_or_else(LostPipe::open, Ok) {
             Ok(lost) => lost,
-            Err(error) => return Ok(Passed::NotStarted(no_pipe(error), None)),
+            Err(failure) => return Ok(Passed::NotStarted(failure, None)),
         };
         let (is_running, mut ran) = (Cell::new(false), None);
         let (args, client) = (self.args, self.client);
         let work = async |run: &leasehold::Run| {
             // From here on there is something to be brought to its end, and to be written down.
             is_running.set(true);
-            let ended = errand(args, client, run, lost).await;
+            let ended = perform(args, client, run, lost).await;
             let Ended { end, leash } = ended.map_err(|failure| errand::naming(failure, &args.command))?;
-            let (exit, said) = conclude(args, &end);
+            let (exit, said) = errand::conclude(&end, || {
+                format!("--at-most of {} is over, or renewing failed", brief(args.at_most))
+            });
             ran = Some((exit, leash));
             said.map_or(Ok(()), |said| Err(Failure::new(exit, said)))
         };
@@ -278,78 +277,17 @@ impl Cron<'_> {
     }
 }
 
-/// What the work gives, and the signal that came meanwhile. One that comes while nothing runs ends it.
-async fn until_idle<T>(
-    signals: &mut Signals,
-    is_running: &Cell<bool>,
-    work: impl Future<Output = T>,
-) -> (Option<T>, Option<Signal>) {
-    let (mut work, mut heard) = (std::pin::pin!(work), None);
-    loop {
-        tokio::select! {
-            biased;
-            signal = signals.next() => {
-                heard = Some(signal);
-                if !is_running.get() {
-                    return (None, heard);
-                }
-            }
-            done = &mut work => return (Some(done), heard),
-        }
-    }
-}
-
 /// Runs the command for this slot.
-async fn errand(
+async fn perform(
     args: &Args,
     client: &Client,
     run: &leasehold::Run,
     lost: LostPipe,
 ) -> Result<Ended, Failure> {
-    let signals = Signals::catch(&ENDING);
-    let signals = signals.map_err(|error| Failure::internal("cannot catch signals", error))?;
-    let hold = Hold::of_job(run.guard());
+    let hold = Hold::lent(run.guard());
     let mut command = errand::prepared(&args.command, client, &hold);
     command.env("LEASEHOLD_SLOT", run.slot().to_string());
-    let grace = errand::grace(args.grace, run.guard().remaining());
-    let terms = Terms { grace, on_lost: OnLost::Kill, id: Some(run.guard().id()) };
-    supervise::run(Plan { command, terms, max_run: None }, client, &hold, lost, signals).await
-}
-
-/// What the shell is told, and what is written down if it did not go well.
-fn conclude(args: &Args, end: &End) -> (Exit, Option<String>) {
-    let own = Report::exit_of(end.status);
-    match &end.stopped {
-        Some(Stop::Lost(loss)) => (
-            Exit::of_loss(loss),
-            Some(format!("{loss}; the command was stopped, and may have overlapped with another")),
-        ),
-        Some(Stop::DeadlineNear | Stop::TimeUp) => {
-            let at_most = brief(args.at_most);
-            (
-                Exit::Lost,
-                Some(format!("--at-most of {at_most} is over, or renewing failed; the command was stopped")),
-            )
-        }
-        Some(Stop::Unwatched) => {
-            let said = "the process that watches over the command could not be kept; the command was stopped";
-            (Exit::Internal, Some(said.to_owned()))
-        }
-        None => match own {
-            Exit::Child(0) => (own, None),
-            Exit::Child(code) => (own, Some(format!("the command ended with code {code}"))),
-            _ => (own, Some(format!("the command was ended by signal {}", own.code().saturating_sub(128)))),
-        },
-    }
-}
-
-/// What waiting does not help against.
-fn is_hopeless(exit: Exit) -> bool {
-    matches!(exit, Exit::Usage | Exit::Config | Exit::Denied | Exit::Internal)
-}
-
-fn no_pipe(error: std::io::Error) -> Failure {
-    Failure::internal("cannot make a pipe", error)
+    errand::run(command, run.guard(), args.grace, client, lost).await
 }
 
 #[cfg(test)]

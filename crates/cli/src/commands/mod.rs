@@ -6,6 +6,7 @@ pub(crate) mod break_hold;
 pub(crate) mod completions;
 pub(crate) mod cron;
 pub(crate) mod doctor;
+pub(crate) mod elect;
 pub(crate) mod job;
 pub(crate) mod ls;
 pub(crate) mod man;
@@ -36,6 +37,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Man(args) => man::run(&args),
         Command::Run(args) => run::run(&args, &store.resolve()?, talk.volume()),
         Command::Cron(args) => cron::run(&args, &store.resolve()?, talk.volume()),
+        Command::Elect(args) => elect::run(&args, &store.resolve()?, talk),
         Command::Job(args) => block_on(job::run(args, &store.resolve()?, talk)),
         Command::Acquire(args) => block_on(acquire::run(args, &store.resolve()?, talk.volume())),
         Command::Renew(args) => block_on(renew::run(args, &store.resolve()?, talk)),

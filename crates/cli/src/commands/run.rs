@@ -82,7 +82,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, settings: &Settings, volume: Volume) -> Result<Exit, Failure> {
     let mut report = Report::new(args.names());
     // Before anything else is opened: see there why.
-    let lost = LostPipe::open().map_err(|error| Failure::internal("cannot make a pipe", error))?;
+    let lost = LostPipe::open()?;
     let run = Run { args, settings, volume, report: &mut report, clock: Clock::boot() };
     let ended = block_on(run.go(lost));
     if let Some(path) = &args.status_file {
@@ -126,8 +126,7 @@ impl Run<'_> {
         if let Some(ttl) = self.args.asking.ttl {
             self.args.check_grace(ttl)?;
         }
-        let signals = Signals::catch(&ENDING);
-        let mut signals = signals.map_err(|error| Failure::internal("cannot catch signals", error))?;
+        let mut signals = Signals::catch(&ENDING)?;
         let who = Who::here().with_program(&errand::program(&self.args.command));
         let client = match unless_signalled(&mut signals, self.settings.connect_as(who)).await {
             Ok(client) => client?,
@@ -269,27 +268,19 @@ impl Run<'_> {
         }
     }
 
-    /// A release tells late what a renewal would have told: that the lock was gone while the child still ran.
     fn after_release(&mut self, own: Exit, end: &End, released: leasehold::Result<()>) -> Exit {
-        use leasehold::backend::Loss;
         let Err(error) = released else { return own };
-        match error.loss() {
-            // The child ended in time, or it was told already.
-            Some(Loss::Expired | Loss::MaxHold) => own,
-            Some(Loss::Gone) if end.is_in_time => own,
-            Some(_) if end.loss.is_some() => own,
-            Some(loss) => {
-                self.report.loss(loss);
-                print::warn(&format!(
-                    "{loss}; the command ended by itself, and may have overlapped with another holder"
-                ));
-                if self.args.on_lost == OnLost::Warn { own } else { Exit::of_loss(loss) }
-            }
-            None => {
-                print::warn(&format!("{error}; the lock ends with its lease"));
-                own
-            }
+        if let Some(loss) = errand::told_late(end, &error) {
+            self.report.loss(loss);
+            print::warn(&format!(
+                "{loss}; the command ended by itself, and may have overlapped with another holder"
+            ));
+            return if self.args.on_lost == OnLost::Warn { own } else { Exit::of_loss(loss) };
         }
+        if error.loss().is_none() {
+            print::warn(&format!("{error}; the lock ends with its lease"));
+        }
+        own
     }
 
     fn why_deadline(&self) -> String {

@@ -1,13 +1,21 @@
-//! What `run` and `cron` have to say about the command they start: its name, its environment, its grace.
+//! What `run`, `cron` and `elect` have to say about the command they start: its name, its environment, its grace; and what
+//! came of it.
 
 use std::{ffi::OsString, path::PathBuf, process::Command, time::Duration};
 
-use leasehold::Client;
+use leasehold::{Client, Guard, backend::Loss};
 
-use super::hold::Hold;
+use super::{
+    End, Ended, Plan, Stop,
+    hold::Hold,
+    lost_pipe::LostPipe,
+    signals::{ENDING, Signals},
+};
 use crate::{
+    dead_man::{leash::Terms, message::OnLost},
     exit::{Exit, Failure},
     nested,
+    status::Report,
 };
 
 /// The grace if none is asked for and the lease is long enough.
@@ -50,4 +58,54 @@ pub(crate) fn naming(failure: Failure, command: &[OsString]) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// Runs a command under a lock that is lent to it, with signals of its own: whoever waits for it hears them too.
+///
+/// # Cancel safety
+/// As for [`supervise::run`](super::run).
+pub(crate) async fn run(
+    command: Command,
+    guard: &Guard,
+    asked: Option<Duration>,
+    client: &Client,
+    lost: LostPipe,
+) -> Result<Ended, Failure> {
+    let signals = Signals::catch(&ENDING)?;
+    let grace = grace(asked, guard.remaining());
+    let terms = Terms { grace, on_lost: OnLost::Kill, id: Some(guard.id()) };
+    super::run(Plan { command, terms, max_run: None }, client, &Hold::lent(guard), lost, signals).await
+}
+
+/// What the shell is told, and what there is to say if it did not go well; `over` says why the time was.
+pub(crate) fn conclude(end: &End, over: impl FnOnce() -> String) -> (Exit, Option<String>) {
+    let own = Report::exit_of(end.status);
+    match &end.stopped {
+        Some(Stop::Lost(loss)) => (
+            Exit::of_loss(loss),
+            Some(format!("{loss}; the command was stopped, and may have overlapped with another")),
+        ),
+        Some(Stop::DeadlineNear | Stop::TimeUp) => {
+            (Exit::Lost, Some(format!("{}; the command was stopped", over())))
+        }
+        Some(Stop::Unwatched) => {
+            let said = "the process that watches over the command could not be kept; the command was stopped";
+            (Exit::Internal, Some(said.to_owned()))
+        }
+        None => match own {
+            Exit::Child(0) => (own, None),
+            Exit::Child(code) => (own, Some(format!("the command ended with code {code}"))),
+            _ => (own, Some(format!("the command was ended by signal {}", own.code().saturating_sub(128)))),
+        },
+    }
+}
+
+/// What only the release told, and a renewal would have: that the lock was gone while the child still ran.
+pub(crate) fn told_late<'e>(end: &End, error: &'e leasehold::Error) -> Option<&'e Loss> {
+    error.loss().filter(|loss| match loss {
+        // The child ended in time, or it was told already.
+        Loss::Expired | Loss::MaxHold => false,
+        Loss::Gone if end.is_in_time => false,
+        _ => end.stopped.is_none() && end.loss.is_none(),
+    })
 }

@@ -14,8 +14,8 @@ pub(crate) struct Hold<'g> {
 enum Held<'g> {
     /// Ours, to give back.
     Set(SetGuard),
-    /// A job's, which gives it back by itself.
-    Job(&'g Guard),
+    /// A job's or a leader's, which gives it back by itself.
+    Lent(&'g Guard),
 }
 
 impl<'g> Hold<'g> {
@@ -23,16 +23,16 @@ impl<'g> Hold<'g> {
         Self { names, held: Held::Set(guard) }
     }
 
-    /// The lock of a job that runs.
-    pub(crate) fn of_job(guard: &'g Guard) -> Self {
-        Self { names: vec![guard.name().to_owned()], held: Held::Job(guard) }
+    /// The lock of a job that runs, or of one who leads.
+    pub(crate) fn lent(guard: &'g Guard) -> Self {
+        Self { names: vec![guard.name().to_owned()], held: Held::Lent(guard) }
     }
 
     /// The guards, in the order in which the names were given. A name given twice has one guard, named twice.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Guard> {
         self.names.iter().filter_map(|name| match &self.held {
             Held::Set(set) => set.guard(name),
-            Held::Job(guard) => Some(*guard),
+            Held::Lent(guard) => Some(*guard),
         })
     }
 
@@ -60,7 +60,7 @@ impl<'g> Hold<'g> {
     pub(crate) async fn lost(&self) -> Loss {
         match &self.held {
             Held::Set(set) => set.lost().await,
-            Held::Job(guard) => guard.lost().await,
+            Held::Lent(guard) => guard.lost().await,
         }
     }
 
@@ -71,7 +71,7 @@ impl<'g> Hold<'g> {
     pub(crate) async fn release(self) -> leasehold::Result<()> {
         match self.held {
             Held::Set(set) => set.release().await,
-            Held::Job(_) => Ok(()),
+            Held::Lent(_) => Ok(()),
         }
     }
 

@@ -12,6 +12,8 @@ use std::{
 
 use nix::{fcntl::OFlag, unistd::pipe2};
 
+use crate::exit::Failure;
+
 /// A pipe that nobody has yet.
 #[derive(Debug)]
 pub(crate) struct LostPipe {
@@ -21,8 +23,9 @@ pub(crate) struct LostPipe {
 
 impl LostPipe {
     /// Makes the pipe.
-    pub(crate) fn open() -> io::Result<Self> {
-        let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let pipe = pipe2(OFlag::O_CLOEXEC);
+        let (read, write) = pipe.map_err(|error| Failure::internal("cannot make a pipe", error))?;
         Ok(Self { read, write })
     }
 

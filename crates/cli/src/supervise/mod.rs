@@ -91,8 +91,7 @@ pub(crate) async fn run(
     lost: LostPipe,
     mut signals: Signals,
 ) -> Result<Ended, Failure> {
-    let catching = signals.add(&WITH_CHILD);
-    catching.map_err(|error| Failure::internal("cannot catch signals", error))?;
+    signals.add(&WITH_CHILD)?;
     let Plan { command, terms, max_run } = plan;
     let (read, write) = lost.split();
     let keep = read.try_clone().map_err(|error| Failure::internal("cannot copy a descriptor", error))?;

@@ -4,12 +4,12 @@
 //! is not caught, so the child inherits that it is ignored, as it would without us. CHLD is the exception: without
 //! it we would not learn how the child ended.
 
-use std::{future::poll_fn, io, task::Poll};
+use std::{cell::Cell, future::poll_fn, task::Poll};
 
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
-use crate::procfs;
+use crate::{exit::Failure, procfs};
 
 /// Signals that end a wait for a lock.
 pub(crate) const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -25,17 +25,19 @@ pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
     /// Catches these, except those that are ignored.
-    pub(crate) fn catch(signals: &[Signal]) -> io::Result<Self> {
+    pub(crate) fn catch(signals: &[Signal]) -> Result<Self, Failure> {
         let mut caught = Self(Vec::new());
         caught.add(signals)?;
         Ok(caught)
     }
 
     /// Catches these too.
-    pub(crate) fn add(&mut self, signals: &[Signal]) -> io::Result<()> {
+    pub(crate) fn add(&mut self, signals: &[Signal]) -> Result<(), Failure> {
         let ignored = ignored() & !bit(Signal::SIGCHLD);
         for &signal in signals.iter().filter(|signal| ignored & bit(**signal) == 0) {
-            self.0.push((signal, unix::signal(SignalKind::from_raw(signal as i32))?));
+            let stream = unix::signal(SignalKind::from_raw(signal as i32));
+            let stream = stream.map_err(|error| Failure::internal("cannot catch signals", error))?;
+            self.0.push((signal, stream));
         }
         Ok(())
     }
@@ -66,6 +68,27 @@ pub(crate) async fn unless_signalled<T>(
         biased;
         signal = signals.next() => Err(signal),
         done = work => Ok(done),
+    }
+}
+
+/// What the work gives, and the signal that came meanwhile. One that comes while nothing runs ends it.
+pub(crate) async fn until_idle<T>(
+    signals: &mut Signals,
+    is_running: &Cell<bool>,
+    work: impl Future<Output = T>,
+) -> (Option<T>, Option<Signal>) {
+    let (mut work, mut heard) = (std::pin::pin!(work), None);
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                heard = Some(signal);
+                if !is_running.get() {
+                    return (None, heard);
+                }
+            }
+            done = &mut work => return (Some(done), heard),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod bench;
 mod crash;
 mod cron;
 mod doctor;
+mod elect;
 mod listing;
 mod run;
 mod serve;

@@ -122,6 +122,50 @@ fn wrong_uses_of_run() {
 }
 
 #[test]
+fn uses_of_elect() {
+    check(&[
+        "
+        $ elect x --value here -- sh -c 'echo $LEASEHOLD_NAME; exit 7'
+        x
+        [7]
+        ",
+        "
+        $ elect x
+        ! error: the following required arguments were not provided:
+        !   <CMD>...
+        !
+        ! Usage: leasehold elect <NAME> -- <CMD>...
+        !
+        ! For more information, try '--help'.
+        [64]
+        ",
+        "
+        $ elect x --observe -- true
+        ! error: the argument '--observe' cannot be used with '[CMD]...'
+        !
+        ! Usage: leasehold elect --observe <NAME> [-- <CMD>...]
+        !
+        ! For more information, try '--help'.
+        [64]
+        ",
+        "
+        $ elect x --again --wait 1s -- true
+        ! error: the argument '--again' cannot be used with '--wait <DUR>'
+        !
+        ! Usage: leasehold elect --again <NAME> -- <CMD>...
+        !
+        ! For more information, try '--help'.
+        [64]
+        ",
+        "
+        $ elect x -- ./no-such-command
+        ! leasehold: error: ./no-such-command: command not found
+        [127]
+        ",
+    ]);
+}
+
+#[test]
 fn wrong_uses_of_the_others() {
     check(&[
         "
