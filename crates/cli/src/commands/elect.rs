@@ -149,7 +149,7 @@ impl Candidate<'_> {
                 Ok(Term::Over(exit) | Term::Signalled(exit)) => return Ok(exit),
                 // A store that is away comes back; a command that cannot be started may be there next time.
                 Err(failure) if self.args.again && !failure.exit.is_hopeless() => {
-                    print::warn(&failure.message)
+                    print::warn(&failure.message);
                 }
                 Err(failure) => return Err(failure),
             }

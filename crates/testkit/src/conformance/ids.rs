@@ -45,7 +45,9 @@ pub(super) async fn ids_of_many_are_unique(fixture: Fixture) {
     }
     assert_eq!(machines.len(), 3);
     let made = joined(tasks).await;
-    made.iter().for_each(|ids| assert_growing(ids));
+    for ids in &made {
+        assert_growing(ids);
+    }
     let distinct: BTreeSet<Id> = made.iter().flatten().copied().collect();
     assert_eq!(distinct.len(), 9 * 2000);
     assert!(distinct.iter().all(|id| machines.contains(&id.machine())));
