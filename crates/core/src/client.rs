@@ -6,6 +6,7 @@ use crate::{
     backend::{Backend, Finding, LockPage, LockState, Release, Renew, Renewal, StoreInfo},
     engine::{
         Engine, acquire,
+        farewell::Farewell,
         history::{self, Past},
         time::Clock,
     },
@@ -277,14 +278,15 @@ impl Client {
     }
 
     /// Ends this client and all its clones: refuses new requests, tells those who wait, releases what is held, and
-    /// closes the store, within this time.
+    /// closes the store, within this time. Tells what was still held: in a service that let its requests end first,
+    /// nothing is.
     ///
     /// # Errors
-    /// `Unavailable` if not everything could be released in time; it ends with its leases.
+    /// `Unavailable` if not everything could be released in time, with the names; it ends with its leases.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the client closed; releases go on in the background.
-    pub async fn shutdown(&self, within: impl Into<Span>) -> Result<()> {
+    pub async fn shutdown(&self, within: impl Into<Span>) -> Result<Farewell> {
         let within = within.into().get().map_err(|message| Error::config(Operation::Shutdown, message))?;
         self.engine.shutdown(within).await
     }

@@ -13,6 +13,7 @@ pub(crate) mod book;
 mod cohort;
 mod contend;
 pub(crate) mod counter;
+pub(crate) mod farewell;
 mod gate;
 pub(crate) mod history;
 pub(crate) mod hold;
@@ -31,15 +32,13 @@ mod tally;
 pub(crate) mod throttle;
 pub mod time;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::{runtime::Handle, sync::Notify};
 
-use self::{
-    contend::Patience, gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock,
-};
+use self::{gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock};
 use crate::{
-    backend::{Backend, Loss},
+    backend::Backend,
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimIds,
     sync::atomic::{AtomicBool, Ordering},
@@ -120,33 +119,6 @@ impl Engine {
         }
     }
 
-    /// Ends everything: waiting claims are told, held locks are released, the store is closed.
-    pub(crate) async fn shutdown(self: &Arc<Self>, within: Duration) -> Result<()> {
-        self.closed.store(true, Ordering::SeqCst);
-        self.closing.notify_waiters();
-        for hold in self.keeper.take_all() {
-            hold.lose(Loss::Shutdown);
-            self.janitor.carry(Box::pin(async move { drop(leave::withdraw(hold).await) }));
-        }
-        let end = Patience::Until(self.clock.now().after(within));
-        let emptied = async {
-            self.waiting.none().await;
-            self.trying.none().await;
-            self.idle().await;
-        };
-        let emptied = end.bear(&self.clock, emptied).await;
-        let left = self.janitor.len() + self.waiting.len() + self.trying.len();
-        let (keeper, backend) = (self.keeper.clone(), self.backend.clone());
-        let written = async move { keeper.write_history(&*backend).await };
-        let _ = end.bear(&self.clock, self.carry_on(written)).await;
-        let backend = self.backend.clone();
-        let closed = end.bear(&self.clock, self.carry_on(async move { backend.close().await })).await;
-        match (emptied, closed) {
-            (Some(()), Some(closed)) => closed,
-            _ => Err(unfinished(left)),
-        }
-    }
-
     /// Work to be polled in place, and finished in the background if its caller goes away.
     pub(crate) fn carry_on<T: Send + 'static>(
         &self,
@@ -164,12 +136,6 @@ impl Drop for Engine {
 
 fn closed(operation: Operation) -> Error {
     Error::new(ErrorKind::Closed, operation, "this client is shut down; connect a new one")
-}
-
-fn unfinished(left: usize) -> Error {
-    let message =
-        format!("not done in time: {left} requests are not answered yet; locks end with their leases");
-    Error::new(ErrorKind::Unavailable, Operation::Shutdown, message)
 }
 
 /// A hold and the claim behind it, shared by the guards of one owner.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::Proof;
+use super::{Proof, Watch};
 use crate::{
     backend::{Guarantee, Loss, Mode},
     engine::{
@@ -99,6 +99,11 @@ impl Guard {
     /// Nothing is lost by dropping it; a lost lock stays lost.
     pub async fn lost(&self) -> Loss {
         self.hold.lost().await
+    }
+
+    /// Something that sees this lock and does not hold it: for those who work under a guard that others keep.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.hold.clone(), self.fence)
     }
 
     /// Completes when the deadline is later than `known`, or the lock is lost; says the deadline then. For those

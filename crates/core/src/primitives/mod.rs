@@ -18,6 +18,7 @@ mod semaphore;
 mod set;
 mod ticket;
 mod turns;
+mod watch;
 
 pub(crate) use self::options::{DEFAULT_TTL, Options};
 pub use self::{
@@ -36,4 +37,5 @@ pub use self::{
     semaphore::Semaphore,
     set::{LockSet, SetGuard},
     ticket::Ticket,
+    watch::Watch,
 };

@@ -8,8 +8,8 @@ use super::{
     Election, IdSpace, Job, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime,
 };
 use crate::{
-    AuditPage, ClaimId, Error, ErrorKind, JobPage, Operation, Past, Result, Settings, Span, Stats, Ticket,
-    Who,
+    AuditPage, ClaimId, Error, ErrorKind, Farewell, JobPage, Operation, Past, Result, Settings, Span, Stats,
+    Ticket, Who,
     backend::{Backend, BreakOutcome, Broken, Finding, LockPage, LockState, StoreInfo},
 };
 
@@ -65,7 +65,7 @@ front! {
         release_ticket(ticket: &Ticket) -> Result<()>;
         diagnose() -> Result<Vec<Finding>>;
         idle() -> ();
-        shutdown(within: impl Into<Span>) -> Result<()>;
+        shutdown(within: impl Into<Span>) -> Result<Farewell>;
     }
 }
 

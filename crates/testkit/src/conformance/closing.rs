@@ -11,7 +11,7 @@ use super::{
 };
 use crate::scripted::{Fault, Script, Verb};
 
-/// What is held is released, and its holders are told.
+/// What is held is released, and its holders are told; so is whoever shuts down, and of what was released before, nothing.
 pub(super) async fn shutdown_releases_all_and_tells_holders(fixture: Fixture) {
     let (client, other) = (fixture.client().await, fixture.client().await);
     let names: Vec<String> = (0..20).map(|_| fixture.name("held")).collect();
@@ -19,7 +19,14 @@ pub(super) async fn shutdown_releases_all_and_tells_holders(fixture: Fixture) {
     for name in &names {
         guards.push(take(&client.lock(name)).await);
     }
-    client.clone().shutdown("20s").await.unwrap();
+    take(&client.lock(&fixture.name("done"))).await.release().await.unwrap();
+    let watch = guards[0].watch();
+    let told = client.clone().shutdown("20s").await.unwrap();
+    let mut sorted = names.clone();
+    sorted.sort();
+    assert_eq!(told.interrupted, sorted);
+    assert!(told.unreleased.is_empty(), "{:?}", told.unreleased);
+    assert_eq!(watch.lost().await, Loss::Shutdown);
     for (guard, name) in guards.into_iter().zip(&names) {
         assert_eq!(guard.lost().await, Loss::Shutdown);
         let next = take(&other.lock(name)).await;
@@ -73,6 +80,7 @@ pub(super) async fn shutdown_keeps_to_its_time(fixture: Fixture) {
     let start = fixture.time().now();
     let error = refusal(client.shutdown("3s").await);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().ends_with(&format!("not known to be released: {name}")), "{error}");
     assert_eq!(guard.lost().await, Loss::Shutdown);
     let took = start.until(fixture.time().now());
     assert!(took <= Duration::from_secs(4), "{took:?}");
