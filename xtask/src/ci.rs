@@ -10,10 +10,23 @@ use crate::{
 const FEATURES: &[(&str, &[&str])] = &[
     (
         "leasehold",
-        &["macros", "sqlite", "postgres", "mysql", "redis", "zookeeper", "etcd", "mongodb", "memcached"],
+        &[
+            "macros",
+            "sqlite",
+            "postgres",
+            "mysql",
+            "redis",
+            "zookeeper",
+            "etcd",
+            "mongodb",
+            "memcached",
+            "tower",
+            "axum",
+        ],
     ),
     ("leasehold-sql", &["sqlite", "postgres", "mysql"]),
     ("leasehold-redis", &["planted-bugs"]),
+    ("leasehold-tower", &["axum"]),
 ];
 
 /// Runs it all.

@@ -17,6 +17,8 @@ mod scheduled;
 mod url;
 
 pub use leasehold_core::*;
+#[cfg(feature = "tower")]
+pub use leasehold_tower as tower;
 
 pub use crate::{
     ambient::{install, install_as, installed, installed_as},

@@ -1,0 +1,169 @@
+//! The layer by itself: what is answered when, and what handlers get.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    http::{HeaderMap, Request, Response, StatusCode},
+    routing::get,
+};
+use http_body_util::BodyExt;
+use leasehold_core::{Client, ErrorKind, backend::Memory};
+use leasehold_testkit::scripted::{Fault, Script, Scripted, Verb};
+use leasehold_tower::{BusyStatus, FENCE, Held, LockLayer};
+use tower::{Layer, ServiceExt, service_fn};
+
+use crate::service::{by_path, memory};
+
+fn request(path: &str) -> Request<Body> {
+    Request::get(path).body(Body::empty()).unwrap()
+}
+
+/// What becomes of this request under this layer, whose inner service answers with the fence that the request brought.
+async fn answer(layer: LockLayer, request: Request<Body>) -> (StatusCode, HeaderMap, String) {
+    let inner = service_fn(async |request: Request<Body>| {
+        let brought = request.headers().get(FENCE).map(|fence| fence.to_str().unwrap().to_owned());
+        Ok::<_, Infallible>(Response::new(Body::from(brought.unwrap_or_default())))
+    });
+    let response = layer.layer(inner).oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    (parts.status, parts.headers, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_busy_answer_says_who_and_when_to_ask_again() {
+    let store = memory();
+    let _guard = store.client.lock("one").label("reprice").acquire().await.unwrap();
+    let layer = by_path(&store.client).retry_after(Duration::from_millis(2500));
+    let (status, headers, body) = answer(layer.clone(), request("/a/one")).await;
+    assert_eq!((status, &headers["retry-after"]), (StatusCode::LOCKED, &"3".parse().unwrap()));
+    assert_eq!(headers["content-type"], "application/problem+json");
+    let problem: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&problem["status"], &problem["kind"]), (&423.into(), &"busy".into()));
+    let who = store.client.who();
+    let holder = &problem["holders"][0];
+    assert_eq!((&holder["host"], &holder["program"]), (&(*who.host).into(), &(*who.program).into()));
+    assert_eq!(holder["label"], "reprice");
+    assert!(holder["since"].as_str().unwrap().ends_with('Z'), "{holder}");
+    assert!(holder["expires_in_ms"].as_u64().unwrap() > 0, "{holder}");
+    let mut told: Vec<&String> = holder.as_object().unwrap().keys().collect();
+    told.sort();
+    assert_eq!(told, ["expires_in_ms", "host", "label", "program", "since"], "and no more");
+
+    let layer = layer.busy_status(BusyStatus::Unavailable).hide_holders();
+    let (status, headers, body) = answer(layer, request("/a/one")).await;
+    assert_eq!((status, &headers["retry-after"]), (StatusCode::SERVICE_UNAVAILABLE, &"3".parse().unwrap()));
+    assert!(!body.contains("reprice") && !body.contains("holders"), "{body}");
+}
+
+#[tokio::test]
+async fn an_incoming_fence_is_taken_off_unless_it_is_trusted() {
+    let store = memory();
+    let forged = |path: &str| {
+        let mut request = request(path);
+        request.headers_mut().insert(FENCE, 999.into());
+        request
+    };
+    let layer = by_path(&store.client).wait("1m");
+    let (_, headers, body) = answer(layer.clone(), forged("/a/one")).await;
+    assert_eq!((&headers[FENCE], &*body), (&"1".parse().unwrap(), ""));
+    let (_, headers, body) = answer(layer.clone(), forged("/")).await;
+    assert_eq!((headers.get(FENCE), &*body), (None, ""), "also where no lock is held");
+    let (_, headers, body) = answer(layer.trust_incoming_fence(), forged("/a/one")).await;
+    assert_eq!((&headers[FENCE], &*body), (&"2".parse().unwrap(), "999"), "ours is ours all the same");
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_is_503_and_says_no_more() {
+    let script = Script::new();
+    script.always(Verb::Attempt, Fault::Err(ErrorKind::Unavailable));
+    let client = Client::new(Scripted::new(Memory::new(), script));
+    let (status, headers, body) = answer(by_path(&client), request("/a/one")).await;
+    assert_eq!((status, &headers["retry-after"]), (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().unwrap()));
+    assert!(body.contains(r#""kind":"unavailable""#) && !body.contains("script"), "{body}");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_400_and_a_wrong_setting_is_500() {
+    let client = memory().client;
+    let layer = LockLayer::checked(&client, |_| Err::<Option<String>, _>("name an order"));
+    let (status, _, body) = answer(layer, request("/")).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(body.contains(r#""detail":"name an order""#), "{body}");
+    let (status, ..) = answer(LockLayer::new(&client, |_| Some("x".repeat(10_000))), request("/")).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "no lock has such a name");
+    let (status, ..) = answer(by_path(&client).wait("a while"), request("/a/one")).await;
+    assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+}
+
+#[tokio::test]
+async fn readers_share_what_lock_with_makes() {
+    let client = memory().client;
+    let layer = by_path(&client).lock_with(|client, name, request| {
+        let lock = client.rwlock(name);
+        if request.method.is_safe() { lock.read() } else { lock.write() }
+    });
+    let _reader = client.rwlock("one").read().acquire().await.unwrap();
+    assert_eq!(answer(layer.clone(), request("/a/one")).await.0, StatusCode::OK);
+    let write = Request::post("/a/one").body(Body::empty()).unwrap();
+    assert_eq!(answer(layer, write).await.0, StatusCode::LOCKED);
+}
+
+#[tokio::test]
+async fn a_handler_that_wants_the_lock_never_runs_without_it() {
+    let client = memory().client;
+    let app = Router::new()
+        .route("/", get(async |_: Held| "ran"))
+        .route("/maybe", get(async |held: Option<Held>| held.is_some().to_string()))
+        .route("/maybe/{key}", get(async |held: Option<Held>| held.is_some().to_string()))
+        .layer(by_path(&client));
+    let asked = async |path: &str| {
+        let response = app.clone().oneshot(request(path)).await.unwrap();
+        (response.status().as_u16(), response.into_body().collect().await.unwrap().to_bytes())
+    };
+    let (status, body) = asked("/").await;
+    assert_eq!(status, 500, "{body:?}");
+    assert_eq!(asked("/maybe").await, (200, "false".into()));
+    assert_eq!(asked("/maybe/one").await, (200, "true".into()));
+}
+
+#[tokio::test]
+async fn what_a_handler_left_behind_is_told_when_the_response_is_over() {
+    let client = memory().client;
+    let left = Arc::new(Mutex::new(None));
+    let kept = left.clone();
+    let handler = async move |Extension(held): Extension<Held>| {
+        held.check().unwrap();
+        *kept.lock().unwrap() = Some(held);
+    };
+    let app = Router::new().route("/a/{key}", get(handler)).layer(by_path(&client));
+    let response = app.oneshot(request("/a/one")).await.unwrap();
+    let held = left.lock().unwrap().take().unwrap();
+    assert_eq!((held.name(), held.fence()), ("one", 1));
+    held.check().unwrap();
+    assert!(held.remaining() > Duration::ZERO);
+    let (error, ()) = tokio::join!(held.lost(), async { drop(response) });
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert_eq!(held.check().unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!((held.remaining(), held.lost().await.kind()), (Duration::ZERO, ErrorKind::Lost));
+    client.idle().await;
+    assert!(client.lock("one").try_acquire().await.unwrap().is_some(), "looking does not hold it");
+}
+
+#[tokio::test]
+async fn operators_see_the_line_that_made_the_layer() {
+    let client = memory().client;
+    let (layer, line) = (LockLayer::new(&client, |_| Some("one".to_owned())), line!());
+    let inner = service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
+    let response = layer.layer(inner).oneshot(request("/")).await.unwrap();
+    let state = client.inspect("one").await.unwrap().unwrap();
+    let location = state.holders[0].location.as_ref().unwrap().to_string();
+    assert!(location.ends_with(&format!("tests/http/layer.rs:{line}")), "{location}");
+    drop(response);
+}
