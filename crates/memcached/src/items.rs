@@ -120,7 +120,7 @@ async fn start_clock(connection: Connection) -> Result<Connection, Fault> {
 
 /// A server that gives no versions would take any write of who read before for one of who read last.
 fn time(reply: &Reply) -> Result<Tick> {
-    if reply.number('c') == Some(0) {
+    if reply.number('c').is_none_or(|version| version == 0) {
         return Err(without_versions());
     }
     let left = reply.number('t').and_then(Tick::until_the_end);
