@@ -233,6 +233,8 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
     let _end = End(keeper.clone());
     let mut rounds = FuturesUnordered::<Pin<Box<dyn Future<Output = ()> + Send>>>::new();
     let mut was_idle = true;
+    // Cloned by the one round of history that is under way: what comes meanwhile waits where it is counted.
+    let writing = Arc::new(());
     loop {
         let due = keeper.take_due(clock.now());
         for batch in due.chunks(BATCH) {
@@ -244,9 +246,13 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
             let (backend, who) = (backend.clone(), who.clone());
             rounds.push(Box::pin(async move { announce(&*backend, &who, &signs).await }));
         }
-        if let Some(names) = keeper.history.as_ref().map(History::take).filter(|names| !names.is_empty()) {
-            let backend = backend.clone();
-            rounds.push(Box::pin(async move { write_down(&*backend, names).await }));
+        let history = keeper.history.as_ref().filter(|_| Arc::strong_count(&writing) == 1);
+        if let Some(names) = history.map(History::take).filter(|names| !names.is_empty()) {
+            let (backend, writing) = (backend.clone(), writing.clone());
+            rounds.push(Box::pin(async move {
+                write_down(&*backend, names).await;
+                drop(writing);
+            }));
         }
         let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
         tokio::select! {
