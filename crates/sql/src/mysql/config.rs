@@ -80,7 +80,8 @@ impl MySqlConfig {
     }
 
     /// Holds and waits for as long as a session of our own lasts, besides the lease: who dies is noticed at once. The server
-    /// keeps the session for this long without a sign of life, from 2 s to an hour; no grant is longer. See
+    /// keeps the session for this long without a sign of life, from 2 s to an hour, of which ten minutes count; no grant is
+    /// longer. See
     /// [the module](super) for what it costs.
     ///
     /// # Errors
@@ -97,6 +98,11 @@ impl MySqlConfig {
 
     pub(super) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// For a connection that we do not give up by ourselves though nobody answers.
+    pub(super) fn outlasting_options(&self) -> Opts {
+        OptsBuilder::from_opts(self.options()).tcp_keepalive(None::<Duration>).into()
     }
 
     /// What the client wants to know. A statement waits for others no longer than we wait for it.

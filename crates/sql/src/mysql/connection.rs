@@ -30,6 +30,11 @@ impl Connection {
         Ok(Self { client, broken: false })
     }
 
+    /// It is of no more use.
+    pub(super) fn close(&mut self) {
+        self.broken = true;
+    }
+
     /// Sends statements in one go, each a transaction of its own, and reads all their answers.
     pub(super) async fn ask(&mut self, statements: &str) -> Tried<Vec<Answered>> {
         // Until all is read it is out of step, and stays so should we be dropped.

@@ -24,6 +24,9 @@ use crate::server::{
 /// How often waiters look for themselves.
 const POLL: Duration = Duration::from_millis(50);
 
+/// The longest that a session lasts without a sign of life: later, the system may have given up its connection by itself.
+const LONGEST_SESSION: Duration = Duration::from_secs(600);
+
 /// The tables of one MySQL or MariaDB database.
 #[derive(Debug)]
 pub struct MySqlDatabase {
@@ -40,8 +43,8 @@ const IN_LEASES: Guarantee = Guarantee::new(
 
 const IN_SESSIONS: Guarantee = Guarantee::new(
     Level::S3,
-    "the server restarts or an operator ends a session, until its holder hears of it, the server's clock jumps, or a \
-     failover loses the last commits; see in_transaction for S4",
+    "the server restarts, another takes its place, or an operator ends a session, until its holder hears of it, the \
+     server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
 );
 
 impl MySql {
@@ -65,7 +68,7 @@ impl MySql {
         let identity = setup::prepare(&database).await.map_err(connecting)?;
         let common = &database.config.common;
         if let Some(patience) = common.session {
-            let options = database.config.options();
+            let (options, patience) = (database.config.outlasting_options(), patience.min(LONGEST_SESSION));
             let lock = NamedLock { options, connect_timeout: common.connect_timeout, patience };
             database.session = Some(Session::begin(lock, patience).await.map_err(connecting)?);
         }
@@ -82,6 +85,21 @@ impl MySqlDatabase {
     /// Sends statements in one go, each a transaction of its own.
     pub(super) async fn ask(&self, statements: &str) -> Tried<Vec<Answered>> {
         let work = async |connection: &mut Connection| connection.ask(statements).await;
+        self.pool.with(self.connect(), work).await
+    }
+
+    /// The same for one statement whose last column says whether the server is a replica: then nothing it says counts, and
+    /// we connect anew.
+    pub(super) async fn ask_primary(&self, statement: &str) -> Tried<Vec<Answered>> {
+        let work = async |connection: &mut Connection| {
+            let answers = connection.ask(statement).await?;
+            let row = answers.first().and_then(|answer| answer.rows.first());
+            if row.map(|row| value::<bool>(row, row.len() - 1)).transpose()?.unwrap_or(true) {
+                connection.close();
+                return Err(session::replica().into());
+            }
+            Ok(answers)
+        };
         self.pool.with(self.connect(), work).await
     }
 

@@ -70,6 +70,11 @@ pub(super) fn is_missing(failure: &Failure) -> bool {
         if error.cause().is_some_and(|cause| cause.to_string().ends_with("1146")))
 }
 
+/// Whether a table is there without one of its columns.
+pub(super) fn lacks_column(error: &Error) -> bool {
+    error.cause().is_some_and(|cause| cause.to_string().ends_with(", 1054"))
+}
+
 /// Whether we lack a right to a table.
 pub(super) fn lacks_rights(error: &Error) -> bool {
     let ends = |code: &str| error.cause().is_some_and(|cause| cause.to_string().ends_with(code));

@@ -8,7 +8,10 @@ use leasehold_core::{ClientId, Error, ErrorKind, Operation};
 use mysql_async::Opts;
 
 use super::{MySqlDatabase, connection::Connection, database::value};
-use crate::server::{Tried, session::Linker, url::config};
+use crate::server::{Tried, pool::Pooled as _, session::Linker, url::config};
+
+/// Whether the server takes no writes, as a replica; locks of sessions are each server's own. Newer ones say it in words.
+const READ_ONLY: &str = "@@global.read_only NOT IN ('0', 'OFF')";
 
 /// How to take the lock of a session.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl Linker for NamedLock {
         refuse_galera(&mut connection).await?;
         let take = format!("SELECT GET_LOCK('{}', 0)", name(own));
         if number(&mut connection, &take).await? != Some(1) {
-            let message = "the server has not yet given up our last session; it will soon";
+            let message = "the server does not let us begin a session; try again";
             return Err(Error::new(ErrorKind::Unavailable, Operation::Connect, message).into());
         }
         // From now on it ends us after this long without a request, and not before.
@@ -39,9 +42,23 @@ impl Linker for NamedLock {
         Ok(connection)
     }
 
-    async fn beat(&self, link: &mut Connection, own: ClientId) -> Tried<()> {
-        let ours = format!("SELECT IS_USED_LOCK('{}') = CONNECTION_ID()", name(own));
-        if number(link, &ours).await? == Some(1) { Ok(()) } else { Err(shared().into()) }
+    async fn beat(&self, link: &mut Connection, own: ClientId) -> Tried<bool> {
+        let ours = format!("SELECT IS_USED_LOCK('{}') = CONNECTION_ID(), {READ_ONLY}", name(own));
+        let answers = link.ask(&ours).await?;
+        let Some(row) = answers.first().and_then(|answer| answer.rows.first()) else { return Ok(false) };
+        if value::<bool>(row, 1)? {
+            return Err(replica().into());
+        }
+        Ok(value::<Option<bool>>(row, 0)?.unwrap_or_default())
+    }
+
+    /// The client does not look at a connection that nobody asks anything of.
+    async fn ended(&self, _link: &mut Connection) {
+        std::future::pending().await
+    }
+
+    fn is_closed(&self, link: &Connection) -> bool {
+        !link.is_alive()
     }
 }
 
@@ -49,7 +66,7 @@ impl Linker for NamedLock {
 pub(super) async fn living(database: &MySqlDatabase, sessions: &[ClientId]) -> Tried<Vec<ClientId>> {
     let asked: Vec<_> =
         sessions.iter().map(|own| format!("IS_USED_LOCK('{}') IS NULL", name(*own))).collect();
-    let answers = database.ask(&format!("SELECT {}", asked.join(", "))).await?;
+    let answers = database.ask_primary(&format!("SELECT {}, {READ_ONLY}", asked.join(", "))).await?;
     let row = answers.first().and_then(|answer| answer.rows.first());
     let mut living = Vec::new();
     for (at, session) in sessions.iter().enumerate() {
@@ -79,6 +96,12 @@ async fn number(connection: &mut Connection, question: &str) -> Tried<Option<i64
 
 fn name(session: ClientId) -> String {
     format!("leasehold:{session}")
+}
+
+/// It may have been the primary when we connected, and another is now.
+pub(super) fn replica() -> Error {
+    let message = "the server is read-only, as a replica that cannot tell who holds; connect to the primary";
+    Error::new(ErrorKind::Unavailable, Operation::Inspect, message)
 }
 
 fn shared() -> Error {

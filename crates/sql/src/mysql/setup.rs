@@ -5,7 +5,7 @@ use leasehold_core::{Error, ErrorKind, Operation, Result};
 use super::{
     MySqlDatabase,
     database::value,
-    error::{is_missing, lacks_rights},
+    error::{is_missing, lacks_column, lacks_rights},
 };
 use crate::server::{Failure, Tried};
 
@@ -69,9 +69,18 @@ async fn identify(database: &MySqlDatabase) -> Tried<Option<String>> {
     Ok(row.map(|row| value(row, 0)).transpose()?)
 }
 
-/// An error of rights says what somebody else can do about it.
+/// What tables of an older layout lack.
+const NEWER: &str = "ALTER TABLE leasehold_record ADD COLUMN due BIGINT UNSIGNED, ADD KEY due (due);";
+
+/// An error of rights, or of tables that an older version made, says what somebody can do about it.
 fn explained(failure: Failure) -> Error {
     let error = failure.into_error();
+    if lacks_column(&error) {
+        let message = format!(
+            "our tables are of an older version; let somebody who may run this, while nobody locks:\n{NEWER}"
+        );
+        return Error::config(Operation::Connect, message).because(error.to_string());
+    }
     if !lacks_rights(&error) {
         return error;
     }

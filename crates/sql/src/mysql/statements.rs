@@ -124,7 +124,7 @@ pub(super) fn sweep() -> [String; 2] {
         format!(
             "DELETE r FROM (SELECT name {some} FOR UPDATE SKIP LOCKED) due
              STRAIGHT_JOIN leasehold_record r ON r.name = due.name
-             WHERE GREATEST(r.fence, r.version) <= (SELECT value FROM leasehold_meta WHERE name = 'floor')"
+             WHERE r.due < {NOW} AND GREATEST(r.fence, r.version) <= (SELECT value FROM leasehold_meta WHERE name = 'floor')"
         ),
     ]
 }

@@ -9,7 +9,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client, NoTls, config::TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
@@ -37,6 +37,7 @@ pub(super) struct Connector {
 pub(super) struct Connection {
     pub(super) client: Client,
     driver: JoinHandle<()>,
+    closed: bool,
 }
 
 impl Connector {
@@ -47,7 +48,20 @@ impl Connector {
             Tls::Off => None,
             Tls::Verified => Some(MakeRustlsConnect::new(trusting(roots(common.tls_ca.as_deref())?)?)),
         };
-        Ok(Self { client: postgres.client.clone(), tls, connect_timeout: common.connect_timeout })
+        let mut client = postgres.client.clone();
+        if common.session.is_some() && client.get_hosts().len() > 1 {
+            // Whoever asks about sessions has to ask the server that they are on.
+            client.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        Ok(Self { client, tls, connect_timeout: common.connect_timeout })
+    }
+
+    /// For connections that we do not give up by ourselves for longer than this, though nobody answers.
+    pub(super) fn outlasting(&self, patience: Duration) -> Self {
+        let mut own = self.clone();
+        // Without a timeout the system would give up what is not answered after a quarter of an hour.
+        own.client.keepalives(false).tcp_user_timeout(patience * 2 + Duration::from_secs(60));
+        own
     }
 
     pub(super) async fn connect(&self) -> Tried<Connection> {
@@ -93,7 +107,7 @@ where
             }
         }
     });
-    Connection { client, driver }
+    Connection { client, driver, closed: false }
 }
 
 impl Connection {
@@ -101,6 +115,11 @@ impl Connection {
     pub(super) async fn ended(&mut self) {
         // However it ended, it did.
         let _ = (&mut self.driver).await;
+    }
+
+    /// It is of no more use.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
     }
 }
 
@@ -112,7 +131,7 @@ impl Drop for Connection {
 
 impl Pooled for Connection {
     fn is_alive(&self) -> bool {
-        !self.client.is_closed() && !self.driver.is_finished()
+        !self.closed && !self.client.is_closed() && !self.driver.is_finished()
     }
 }
 
@@ -137,4 +156,23 @@ fn trusting(roots: RootCertStore) -> Result<ClientConfig> {
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = versions.map_err(|error| config(format!("TLS cannot be set up: {error}")))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its end would let others in while we still believe.
+    #[test]
+    fn a_sessions_connection_is_not_given_up_by_our_own_system() {
+        let url = "postgres://one,two/db?session=1h&target_session_attrs=any";
+        let postgres = PostgresConfig::from_url(url).expect("a good URL");
+        let plain = Connector::new(&postgres).expect("nothing to read");
+        assert!(plain.client.get_keepalives());
+        assert_eq!(plain.client.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        let patience = Duration::from_secs(3600);
+        let own = plain.outlasting(patience);
+        assert!(!own.client.get_keepalives());
+        assert!(own.client.get_tcp_user_timeout().is_some_and(|timeout| *timeout > patience));
+    }
 }

@@ -59,8 +59,8 @@ const IN_LEASES: Guarantee = Guarantee::new(
 
 const IN_SESSIONS: Guarantee = Guarantee::new(
     Level::S3,
-    "the server restarts or an operator ends a session, until its holder hears of it, the server's clock jumps, or a \
-     failover loses the last commits; see in_transaction for S4",
+    "the server restarts, another takes its place, or an operator ends a session, until its holder hears of it, the \
+     server's clock jumps, or a failover loses the last commits; see in_transaction for S4",
 );
 
 impl Postgres {
@@ -88,7 +88,7 @@ impl Postgres {
         let connecting = |error: Error| error.during(Operation::Connect).about(&place);
         let identity = setup::prepare(&database).await.map_err(connecting)?;
         if let Some(patience) = database.config.common.session {
-            let lock = AdvisoryLock { connector: database.connector.clone(), patience };
+            let lock = AdvisoryLock { connector: database.connector.outlasting(patience), patience };
             database.session = Some(Session::begin(lock, patience).await.map_err(connecting)?);
         }
         let guarantee = if database.session.is_some() { IN_SESSIONS } else { IN_LEASES };
@@ -109,6 +109,24 @@ impl PostgresDatabase {
     ) -> Tried<Vec<tokio_postgres::Row>> {
         let work = async |connection: &mut Connection| {
             connection.client.query_typed(statement, parameters).await.map_err(failed)
+        };
+        self.pool.with(self.connector.connect(), work).await
+    }
+
+    /// The same for a statement whose first column says whether the server is a standby: then nothing it says counts, and we
+    /// connect anew.
+    pub(super) async fn ask_primary(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Tried<Vec<tokio_postgres::Row>> {
+        let work = async |connection: &mut Connection| {
+            let rows = connection.client.query_typed(statement, parameters).await.map_err(failed)?;
+            if only(&rows)?.try_get(0).map_err(strange)? {
+                connection.close();
+                return Err(session::standby().into());
+            }
+            Ok(rows)
         };
         self.pool.with(self.connector.connect(), work).await
     }

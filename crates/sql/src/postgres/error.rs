@@ -61,6 +61,11 @@ pub(super) fn is_missing(failure: &Failure) -> bool {
     matches!(failure, Failure::Final(error) if error.kind() == ErrorKind::Internal && mentions(error, "42P01"))
 }
 
+/// Whether a table is there without one of its columns.
+pub(super) fn lacks_column(failure: &Failure) -> bool {
+    matches!(failure, Failure::Final(error) if mentions(error, "42703"))
+}
+
 /// Whether we lack a right.
 pub(super) fn is_denied(failure: &Failure) -> bool {
     matches!(failure, Failure::Final(error) if error.kind() == ErrorKind::Denied)

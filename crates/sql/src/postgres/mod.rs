@@ -21,7 +21,8 @@
 //!
 //! A holder that dies keeps the lock until its lease ends, unless the store is opened with a session: an advisory lock on a
 //! connection of its own, whose end others notice at once. It costs that connection and its signs of life, and a restart of
-//! the server ends it too: then a lock may be granted anew before its holder hears of it.
+//! the server ends it too, as does a failover, and whatever stands between and closes connections: then a lock may be granted
+//! anew before its holder hears of it.
 
 mod bell;
 mod cells;

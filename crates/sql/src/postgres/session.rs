@@ -11,16 +11,16 @@ use tokio_postgres::{SimpleQueryMessage, types::Type};
 use super::{
     PostgresDatabase,
     connection::{Connection, Connector},
-    database::strange,
+    database::{only, strange},
     error::failed,
 };
-use crate::server::{Tried, session::Linker, url::config};
+use crate::server::{Tried, pool::Pooled as _, session::Linker, url::config};
 
-/// Which of these keys somebody has locked.
-const LIVING: &str = "SELECT key FROM unnest($1) key WHERE EXISTS (
+/// Whether this is a standby, whose locks are its own, and which of these keys somebody has locked.
+const LIVING: &str = "SELECT pg_is_in_recovery(), array(SELECT key FROM unnest($1) key WHERE EXISTS (
     SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND classid = (key >> 32 & 4294967295)::oid AND objid = (key & 4294967295)::oid)";
+    AND classid = (key >> 32 & 4294967295)::oid AND objid = (key & 4294967295)::oid))";
 
 /// How to take the lock of a session.
 #[derive(Debug)]
@@ -40,10 +40,13 @@ impl Linker for AdvisoryLock {
 
     async fn link(&self, own: ClientId) -> Tried<Link> {
         let (connection, key) = (self.connector.connect().await?, key(own));
-        let taken =
-            ask(&connection, &format!("SELECT pg_try_advisory_lock({key}), pg_backend_pid()")).await?;
+        let take = format!("SELECT pg_try_advisory_lock({key}), pg_backend_pid(), pg_is_in_recovery()");
+        let taken = ask(&connection, &take).await?;
+        if taken.get(2).is_none_or(|standby| standby != "f") {
+            return Err(standby().into());
+        }
         if taken.first().is_none_or(|taken| taken != "t") {
-            let message = "the server has not yet given up our last session; it will soon";
+            let message = "the server does not let us begin a session; try again";
             return Err(Error::new(ErrorKind::Unavailable, Operation::Connect, message).into());
         }
         let link = Link { connection, process: taken.into_iter().nth(1).unwrap_or_default() };
@@ -52,9 +55,17 @@ impl Linker for AdvisoryLock {
         Ok(link)
     }
 
-    async fn beat(&self, link: &mut Link, _own: ClientId) -> Tried<()> {
+    async fn beat(&self, link: &mut Link, _own: ClientId) -> Tried<bool> {
         let process = ask(&link.connection, "SELECT pg_backend_pid()").await?;
-        if process.first() == Some(&link.process) { Ok(()) } else { Err(pooled().into()) }
+        Ok(process.first() == Some(&link.process))
+    }
+
+    async fn ended(&self, link: &mut Link) {
+        link.connection.ended().await;
+    }
+
+    fn is_closed(&self, link: &Link) -> bool {
+        !link.connection.is_alive()
     }
 }
 
@@ -83,7 +94,8 @@ impl AdvisoryLock {
         let half = seconds.div_ceil(2);
         format!(
             "SET tcp_keepalives_idle = {half}; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = {half};
-             SET tcp_user_timeout = {millis}; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0"
+             SET tcp_user_timeout = {millis}; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0;
+             SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
         )
     }
 }
@@ -91,11 +103,8 @@ impl AdvisoryLock {
 /// Those of these sessions that live.
 pub(super) async fn living(database: &PostgresDatabase, sessions: &[ClientId]) -> Tried<Vec<ClientId>> {
     let keys: Vec<i64> = sessions.iter().copied().map(key).collect();
-    let rows = database.ask(LIVING, &[(&keys, Type::INT8_ARRAY)]).await?;
-    let mut locked = Vec::with_capacity(rows.len());
-    for row in &rows {
-        locked.push(row.try_get::<_, i64>(0).map_err(strange)?);
-    }
+    let rows = database.ask_primary(LIVING, &[(&keys, Type::INT8_ARRAY)]).await?;
+    let locked: Vec<i64> = only(&rows)?.try_get(1).map_err(strange)?;
     Ok(sessions.iter().copied().filter(|session| locked.contains(&key(*session))).collect())
 }
 
@@ -115,6 +124,12 @@ async fn ask(connection: &Connection, statements: &str) -> Tried<Vec<String>> {
     Ok(row.map_or_else(Vec::new, |row| {
         (0..row.len()).map(|at| row.get(at).unwrap_or_default().to_owned()).collect()
     }))
+}
+
+/// It may have been the primary when we connected, and another is now.
+pub(super) fn standby() -> Error {
+    let message = "the server is a standby, which cannot tell who holds; connect to the primary";
+    Error::new(ErrorKind::Unavailable, Operation::Inspect, message)
 }
 
 fn pooled() -> Error {

@@ -4,7 +4,7 @@ use leasehold_core::{Error, ErrorKind, Operation, Result};
 
 use super::{
     PostgresDatabase,
-    error::{is_denied, is_missing},
+    error::{is_denied, is_missing, lacks_column},
 };
 use crate::server::Failure;
 
@@ -46,7 +46,7 @@ const IDENTITY: &str = "SELECT current_database() || '@' || coalesce(
 
 /// Sees to it that the tables are there. Says what tells this database from every other.
 pub(super) async fn prepare(database: &PostgresDatabase) -> Result<String> {
-    refuse_repeatable_read(database).await?;
+    refuse_other_isolation(database).await?;
     match identify(database).await {
         Err(failure) if is_missing(&failure) => {}
         Ok(None) => {}
@@ -62,16 +62,22 @@ pub(super) async fn prepare(database: &PostgresDatabase) -> Result<String> {
     })
 }
 
-/// Under that isolation a statement that waits for rows to be removed goes on with what was there before, and a name's
-/// fences could begin anew. What is serializable is told to try again, and sees what is.
-async fn refuse_repeatable_read(database: &PostgresDatabase) -> Result<()> {
+/// Under a stricter one a statement that waits for rows to be removed goes on with what was there before, and a name's
+/// fences could begin anew. What is serializable would be told to try again only if all others are so too. To set it ourselves
+/// would last in the sessions that a pooler lends.
+async fn refuse_other_isolation(database: &PostgresDatabase) -> Result<()> {
     let level =
         database.script("SELECT current_setting('transaction_isolation')").await.map_err(explained)?;
-    if level.as_deref() != Some("repeatable read") {
+    // The second is the same here.
+    if matches!(level.as_deref(), Some("read committed" | "read uncommitted")) {
         return Ok(());
     }
-    let message = "transactions of this user or database are REPEATABLE READ unless they say otherwise, under which locks \
-                   are not safe; let its owner run ALTER ROLE … SET default_transaction_isolation = 'read committed'";
+    let level = level.unwrap_or_default().to_uppercase();
+    let message = format!(
+        "transactions of this user or database are {level} unless they say otherwise, under which locks are not safe; let \
+         its owner run ALTER ROLE … SET default_transaction_isolation = 'read committed', or add \
+         options=-c%20default_transaction_isolation%3Dread%5C%20committed to the store URL"
+    );
     Err(Error::config(Operation::Connect, message))
 }
 
@@ -81,7 +87,7 @@ async fn identify(database: &PostgresDatabase) -> Result<Option<String>, Failure
         // Not everybody may ask for the server's number.
         Err(failure) if is_denied(&failure) => {
             let plain =
-                "SELECT current_database() FROM leasehold_record r RIGHT JOIN leasehold_meta m ON false
+                "SELECT current_database() FROM leasehold_record r RIGHT JOIN leasehold_meta m ON r.due < 0 AND false
                          LEFT JOIN leasehold_cell c ON false WHERE m.name = 'floor'";
             let name = database.script(plain).await?;
             Ok(name.map(|name| format!("{name}@{}", database.config.place())))
@@ -90,8 +96,20 @@ async fn identify(database: &PostgresDatabase) -> Result<Option<String>, Failure
     }
 }
 
-/// An error of rights says what somebody else can do about it.
+/// What tables of an older layout lack.
+const NEWER: &str = "\
+ALTER TABLE leasehold_record ADD COLUMN due bigint;
+CREATE INDEX IF NOT EXISTS leasehold_record_due ON leasehold_record (due);
+";
+
+/// An error of rights, or of tables that an older version made, says what somebody can do about it.
 fn explained(failure: Failure) -> Error {
+    if lacks_column(&failure) {
+        let message = format!(
+            "our tables are of an older version; let their owner run this, while nobody locks:\n{NEWER}"
+        );
+        return Error::config(Operation::Connect, message).because(failure.into_error().to_string());
+    }
     if !is_denied(&failure) {
         return failure.into_error();
     }

@@ -4,11 +4,7 @@
 //! lease is never found to be over before it is, and one that is granted ends a little early rather than late. Whoever
 //! holds it counts from before the row was asked for.
 
-use std::{
-    cell::RefCell,
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use leasehold_core::{
     ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
@@ -17,10 +13,11 @@ use leasehold_core::{
         record::{Answer, Applied, Moment, Record, Step, Surroundings},
     },
 };
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     After, Database, Failure, First, Found, Swapped, Tried, bell::Bells, database::due, recent::Recent,
-    session::Session, turns::Turns,
+    turns::Turns,
 };
 
 /// How many waiters outside the fair line a record lists: everybody who looks reads all of it.
@@ -44,16 +41,16 @@ pub(super) struct Ledger<D> {
     turns: Turns,
 }
 
-/// An answer, whether a row was made for it, and whether what it grants ends with a session.
+/// An answer, whether it leaves a row that is to be removed in the end, and whether what it grants ends with a session.
 pub(super) struct Taken {
     pub(super) answer: Result<Answer>,
-    pub(super) made_row: bool,
+    pub(super) leaves_row: bool,
     pub(super) in_session: bool,
 }
 
 impl Taken {
     fn failed(error: Error) -> Self {
-        Self { answer: Err(error), made_row: false, in_session: false }
+        Self { answer: Err(error), leaves_row: false, in_session: false }
     }
 }
 
@@ -62,8 +59,8 @@ impl<D: Database> Ledger<D> {
         Self { database, bells, recent: Recent::default(), turns: Turns::default() }
     }
 
-    /// Takes a step.
-    pub(super) async fn take(&self, key: &Key, step: &Step) -> Result<Taken> {
+    /// Takes a step, in the name of a session if there is one.
+    pub(super) async fn take(&self, key: &Key, step: &Step, own: Option<ClientId>) -> Result<Taken> {
         let mut found = self.recall(key, step).map(|known| (known, Origin::Memory));
         let (mut last, mut turn) = (None, None);
         let end = Instant::now() + self.database.patience();
@@ -74,7 +71,7 @@ impl<D: Database> Ledger<D> {
             }
             let row = match found.take() {
                 Some(row) => row,
-                None => match self.see(key, step).await {
+                None => match self.see(key, step, own).await {
                     Ok(row) => (row, Origin::Server),
                     Err(Failure::GaveWay(error)) => {
                         last = Some(error);
@@ -84,13 +81,18 @@ impl<D: Database> Ledger<D> {
                 },
             };
             let origin = row.1;
-            match self.write(key, step, row).await {
+            match self.write(key, step, own, row).await {
                 Ok(Written::Done(taken)) => return Ok(taken),
-                Ok(Written::Outrun(other)) if turn.is_some() || origin == Origin::Memory => {
+                Ok(Written::Outrun(other))
+                    if turn.is_some() || origin == Origin::Memory || !takes_turns(step) =>
+                {
                     found = other.map(|row| (row, Origin::Server));
                 }
                 // What was seen before it is our turn is out of date by then.
-                Ok(Written::Outrun(_)) => turn = Some(self.turns.wait(key.shared()).await),
+                Ok(Written::Outrun(_)) => {
+                    let Ok(ours) = timeout_at(end, self.turns.wait(key.shared())).await else { break };
+                    turn = Some(ours);
+                }
                 Err(Failure::GaveWay(error)) => last = Some(error),
                 Err(Failure::Final(error)) => return Err(error),
             }
@@ -108,27 +110,36 @@ impl<D: Database> Ledger<D> {
     }
 
     /// The row as it is; for who wants to hold a name that nobody uses, as it is once that is written.
-    async fn see(&self, key: &Key, step: &Step) -> Tried<Found> {
+    async fn see(&self, key: &Key, step: &Step, own: Option<ClientId>) -> Tried<Found> {
         match step {
             Step::Attempt { spec, waiting: false } if spec.mode != Mode::Open => {
                 // Ours may be there from an earlier try whose answer was lost: by the server's clock only what is left of
                 // that lease is granted.
-                let session = self.database.session().map(Session::id);
-                self.database.claim(key.full(), &first(spec, step, session)).await
+                self.database.claim(key.full(), &first(spec, step, own)).await
             }
             _ => self.database.look(key.full()).await,
         }
     }
 
-    async fn write(&self, key: &Key, step: &Step, (found, origin): (Found, Origin)) -> Tried<Written> {
+    async fn write(
+        &self,
+        key: &Key,
+        step: &Step,
+        own: Option<ClientId>,
+        (found, origin): (Found, Origin),
+    ) -> Tried<Written> {
         let before_step = match found.record() {
             Ok(record) => record,
             Err(error) => return Ok(Written::Done(Taken::failed(error))),
         };
         let before = found.version();
-        let stepped = self.judged(found.now, |around| {
+        let stepped = self.judged(found.now, own, |around| {
             let mut record = before_step.clone();
-            let applied = record.apply(step, around);
+            let mut applied = record.apply(step, around);
+            // What a session of ours left that was lost is ours once it is written: unless somebody was quicker.
+            if let (Some(own), Some(id)) = (own, subject(step)) {
+                applied.changed |= record.adopt(id, own);
+            }
             (record, applied)
         });
         let (record, Applied { answer, changed, wake }) = stepped.await?;
@@ -138,11 +149,11 @@ impl<D: Database> Ledger<D> {
             return Ok(Written::Outrun(None));
         }
         if !changed {
-            let made_row = before == Some(found.floor + 1);
+            let leaves_row = before == Some(found.floor + 1);
             if matches!(answer, Ok(Answer::Attempt(Attempt::Granted(_)))) {
                 self.recent.remember(key.shared(), found);
             }
-            return Ok(Written::Done(Taken { answer, made_row, in_session }));
+            return Ok(Written::Done(Taken { answer, leaves_row, in_session }));
         }
         let (here, elsewhere) = self.bells.sort(&wake);
         let text = (!record.is_vacant()).then(|| record.encode());
@@ -153,8 +164,9 @@ impl<D: Database> Ledger<D> {
                 for id in here {
                     self.bells.ring(id);
                 }
+                let leaves_row = before.is_none() || after.text.is_none();
                 self.recent.remember(key.shared(), written(&found, version, after));
-                Ok(Written::Done(Taken { answer, made_row: before.is_none(), in_session }))
+                Ok(Written::Done(Taken { answer, leaves_row, in_session }))
             }
             // A statement may see the row as it was before another's that it waited for.
             Swapped::Other(other) if other.version() == before => Ok(Written::Outrun(None)),
@@ -169,9 +181,10 @@ impl<D: Database> Ledger<D> {
     pub(super) async fn judged<T: Send>(
         &self,
         now: Moment,
+        session: Option<ClientId>,
         work: impl Fn(&Surroundings<'_>) -> T + Send,
     ) -> Tried<T> {
-        let (session, mut known) = (self.database.session().map(Session::id), HashMap::new());
+        let mut known = HashMap::new();
         loop {
             let (done, asked) = judging(now, session, &known, &work);
             if asked.is_empty() {
@@ -213,6 +226,11 @@ enum Written {
     Done(Taken),
     /// The row had changed; this is how it is, if we were told.
     Outrun(Option<Found>),
+}
+
+/// Renewals and releases do not wait behind those who try: they come in time or not at all, and let others get on.
+fn takes_turns(step: &Step) -> bool {
+    matches!(step, Step::Attempt { .. })
 }
 
 /// Whose lease a step is about.

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    ClaimId, Error, ErrorKind, Key, Operation, Result,
+    ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
     backend::{
         Attempt, Cell, CellPage, CellWrite, Expect, Finding, Life, LockPage, LockState, RecordStore,
         Recorded, StoreInfo,
@@ -25,6 +25,7 @@ use super::{
     bell::Bells,
     database::{Begin, cell_page},
     ledger::Ledger,
+    session::{Session, gone},
     sweep::Sweeper,
 };
 
@@ -75,21 +76,27 @@ impl<D: Database> Served<D> {
         &self.ledger.database
     }
 
+    /// The session in whose name we ask.
+    fn own(&self) -> Option<ClientId> {
+        self.database().session().and_then(Session::id)
+    }
+
     async fn take(&self, key: &Key, step: &Step) -> Result<Answer> {
         self.open_still()?;
         let (session, sent) = (self.database().session(), Clock::boot().now());
-        if let (Some(session), Step::Attempt { spec, .. }) = (session, step)
+        let own = self.own();
+        if let (Some(_), None, Step::Attempt { spec, .. }) = (session, own, step)
             && spec.life == Life::Session
         {
-            session.alive()?;
+            return Err(gone());
         }
-        let taken = self.ledger.take(key, step).await?;
-        if taken.made_row {
-            self.sweeper.row_made();
+        let taken = self.ledger.take(key, step, own).await?;
+        if taken.leaves_row {
+            self.sweeper.row_left();
         }
         let answer = taken.answer.map(|answer| self.hinted(answer))?;
         match session.filter(|_| taken.in_session) {
-            Some(session) => session.bounded(sent, answer),
+            Some(session) => session.bounded(own, sent, answer),
             None => Ok(answer),
         }
     }
@@ -163,7 +170,7 @@ impl<D: Database> RecordStore for Served<D> {
         let about = |error: Error| error.during(Operation::Inspect).about(key.name());
         let found = self.once(|| self.database().look(key.full())).await.map_err(about)?;
         let record = found.record().map_err(about)?;
-        let seen = self.ledger.judged(found.now, |around| record.view(key.full(), around)).await;
+        let seen = self.ledger.judged(found.now, self.own(), |around| record.view(key.full(), around)).await;
         seen.map_err(|failure| about(failure.into_error()))
     }
 
@@ -182,7 +189,7 @@ impl<D: Database> RecordStore for Served<D> {
                 return Ok(page);
             }
             let record = row.record().map_err(|error| error.about(&name))?;
-            let seen = self.ledger.judged(now, |around| record.view(&name, around)).await;
+            let seen = self.ledger.judged(now, self.own(), |around| record.view(&name, around)).await;
             page.locks.extend(seen.map_err(Failure::into_error)?);
             last = Some(name);
         }

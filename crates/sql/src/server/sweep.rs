@@ -1,8 +1,8 @@
 //! Removal of what nobody uses: rows of names that were given back, and rows of holders that died.
 //!
 //! It happens in the background when a store is opened, which takes care of what those left who are gone; and some time
-//! after rows were made, once they can be due. So what is left over never exceeds what was made within about a quarter of
-//! an hour, and what those made who have not been followed by anybody.
+//! after rows were made or left by their last holder, once they can be due. So what is left over never exceeds what was made or
+//! left within about half an hour, and what those left who have not been followed by anybody.
 //!
 //! To fail is no harm: the next will do it.
 
@@ -16,8 +16,9 @@ use tokio::{
 
 use super::{Failure, Tried, database::GRAIN};
 
-/// How long after a row was made somebody looks: by then it is due, unless it is in use.
-const LATER: Duration = Duration::from_micros(GRAIN + GRAIN / 4);
+/// How long after a row was made or left somebody looks: by then it is due, unless it is in use. It may be due one grain later
+/// than it need be, since a moment that is hardly later is kept.
+const LATER: Duration = Duration::from_micros(2 * GRAIN + GRAIN / 4);
 
 /// How often others may be in the way before it is left to the next.
 const TRIES: u32 = 16;
@@ -56,8 +57,8 @@ impl Sweeper {
         Self { made, task }
     }
 
-    /// A row was made, which somebody has to remove in the end.
-    pub(super) fn row_made(&self) {
+    /// A row was made, or nobody is in it any more: somebody has to remove it in the end.
+    pub(super) fn row_left(&self) {
         self.made.notify_one();
     }
 
@@ -124,7 +125,7 @@ mod tests {
     async fn rows_that_were_made_are_swept_later_though_no_more_are_made() {
         let (sweeper, count) = counting(0);
         sleep(LATER).await;
-        (0..1000).for_each(|_| sweeper.row_made());
+        (0..1000).for_each(|_| sweeper.row_left());
         sleep(LATER / 2).await;
         assert_eq!(count.load(Ordering::Relaxed), 1, "they cannot be due yet");
         sleep(LATER * 5).await;

@@ -63,6 +63,20 @@ async fn missing_rights_come_with_the_sql_that_helps() {
 }
 
 #[tokio::test]
+async fn tables_of_an_older_layout_come_with_the_sql_that_helps() {
+    let place = Place::new().await;
+    place.open().await;
+    let mut plain = place.plain().await;
+    plain.query_drop("ALTER TABLE leasehold_record DROP COLUMN due").await.unwrap();
+    let error = open(&place.url()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    let words = error.to_string();
+    let (at, end) = (words.find("ALTER TABLE").unwrap(), words.rfind(';').unwrap());
+    plain.query_drop(&words[at..end]).await.unwrap();
+    win(&mut claim(&place.open().await, "name")).await;
+}
+
+#[tokio::test]
 async fn oversize_names_never_reach_the_server() {
     let place = Place::new().await;
     let client = place.client().await;

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold_core::backend::{Backend as _, Recorded};
+use leasehold_core::{
+    ErrorKind,
+    backend::{Backend as _, Recorded},
+};
 use leasehold_sql::MySql;
+use leasehold_testkit::servers::{mysql as servers_of, start_or_skip};
+use mysql_async::{Conn, prelude::Queryable as _};
 
 use super::{Place, open};
 use crate::common::{claim, key, lose, win, wins_eventually};
@@ -23,4 +28,24 @@ async fn who_dies_is_noticed_at_once() {
     assert!(other.inspect(&key("name")).await.unwrap().is_some());
     drop(dying);
     assert!(wins_eventually(&other, "name").await.fence > grant.fence);
+}
+
+/// Locks of sessions are each server's own: a replica would find everybody dead. On a server of its own, since it concerns
+/// all of it; root may write all the same.
+#[tokio::test]
+async fn a_server_that_became_a_replica_is_not_asked_who_lives() {
+    let Some(server) = start_or_skip(|| servers_of::MySql::start(servers_of::Brand::to_test())) else {
+        return;
+    };
+    let mut root = Conn::from_url(server.url("mysql")).await.unwrap();
+    let url = format!("{}?session=10s", server.url("mysql"));
+    let (holder, asking) = (open(&url).await.unwrap(), open(&server.url("mysql")).await.unwrap());
+    win(&mut claim(&holder, "name")).await;
+    root.query_drop("SET GLOBAL read_only = ON").await.unwrap();
+    let error = claim(&asking, "name").attempt().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("replica"), "{error}");
+    assert_eq!(open(&url).await.unwrap_err().kind(), ErrorKind::Unavailable, "nobody begins a session there");
+    root.query_drop("SET GLOBAL read_only = OFF").await.unwrap();
+    lose(&mut claim(&asking, "name")).await;
 }

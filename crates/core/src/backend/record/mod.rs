@@ -165,6 +165,20 @@ impl Record {
         self.holders.iter().find(|held| held.id == id).and_then(|held| held.person.session)
     }
 
+    /// Lets what this acquisition holds or waits for end with this session, if it ended with another. Says whether it did.
+    pub fn adopt(&mut self, id: ClaimId, session: ClientId) -> bool {
+        let held = self.holders.iter_mut().filter(|held| held.id == id).map(|held| &mut held.person);
+        let waiting = self.waiters.iter_mut().filter(|waiting| waiting.id == id);
+        let mut adopted = false;
+        for person in held.chain(waiting.map(|waiting| &mut waiting.person)) {
+            if person.session.is_some_and(|other| other != session) {
+                person.session = Some(session);
+                adopted = true;
+            }
+        }
+        adopted
+    }
+
     /// Nothing is left but the fence: the store may remove the record, raising its floor.
     pub fn is_vacant(&self) -> bool {
         self.holders.is_empty()
