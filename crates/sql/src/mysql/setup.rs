@@ -79,7 +79,8 @@ fn explained(failure: Failure) -> Error {
         let message = format!(
             "our tables are of an older version; let somebody who may run this, while nobody locks:\n{NEWER}"
         );
-        return Error::config(Operation::Connect, message).because(error.to_string());
+        let cause = error.cause().map(ToString::to_string).unwrap_or_default();
+        return Error::config(Operation::Connect, message).because(cause);
     }
     if !lacks_rights(&error) {
         return error;

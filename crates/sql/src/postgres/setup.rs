@@ -108,7 +108,9 @@ fn explained(failure: Failure) -> Error {
         let message = format!(
             "our tables are of an older version; let their owner run this, while nobody locks:\n{NEWER}"
         );
-        return Error::config(Operation::Connect, message).because(failure.into_error().to_string());
+        let error = failure.into_error();
+        let cause = error.cause().map(ToString::to_string).unwrap_or_default();
+        return Error::config(Operation::Connect, message).because(cause);
     }
     if !is_denied(&failure) {
         return failure.into_error();
