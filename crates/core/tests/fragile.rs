@@ -38,7 +38,7 @@ struct Faults {
 
 impl Faults {
     fn written(&self) -> usize {
-        self.written.lock().unwrap().len()
+        self.written.lock().expect("nobody panics with it").len()
     }
 }
 
@@ -98,7 +98,7 @@ impl Backend for Fragile {
         value: &[u8],
         ttl: Option<Duration>,
     ) -> Result<CellWrite> {
-        self.faults.written.lock().unwrap().insert(name.to_owned());
+        self.faults.written.lock().expect("nobody panics with it").insert(name.to_owned());
         assert!(!self.faults.panics.load(SeqCst), "a store that panics");
         self.store.write_cell(name, expect, value, ttl).await
     }
@@ -151,7 +151,7 @@ async fn the_history_of_a_client_is_of_so_many_names_a_minute_and_of_those_that_
     let last = last.unwrap();
     assert_eq!(client.break_hold("4:99", last.id(), "stuck").await.unwrap(), BreakOutcome::Broken);
     drop(last);
-    let is_written = || faults.written.lock().unwrap().contains("history:4:99");
+    let is_written = || faults.written.lock().expect("nobody panics with it").contains("history:4:99");
     for _ in 0..1000 {
         if is_written() {
             break;
@@ -164,7 +164,10 @@ async fn the_history_of_a_client_is_of_so_many_names_a_minute_and_of_those_that_
     tokio::time::sleep(Duration::from_secs(1)).await;
     after.release().await.unwrap();
     client.shutdown("5s").await.unwrap();
-    assert!(faults.written.lock().unwrap().contains("history:after"), "another minute");
+    assert!(
+        faults.written.lock().expect("nobody panics with it").contains("history:after"),
+        "another minute"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -238,12 +238,13 @@ impl Cron<'_> {
             ran = Some((exit, leash));
             said.map_or(Ok(()), |said| Err(Failure::new(exit, said)))
         };
-        let taken = async {
+        // Boxed: a supervised run within a job is a large future.
+        let taken = Box::pin(async {
             match args.schedule {
                 Some(_) => job.run_next(work).await.map(Turn::Ran),
                 None => job.run_once(work).await,
             }
-        };
+        });
         let (turn, signal) = until_idle(&mut self.signals, &is_running, taken).await;
         self.lost = LostPipe::open().ok();
         if let Some((exit, leash)) = ran {

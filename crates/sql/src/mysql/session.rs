@@ -54,7 +54,7 @@ impl Linker for NamedLock {
 
     /// The client does not look at a connection that nobody asks anything of.
     async fn ended(&self, _link: &mut Connection) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn is_closed(&self, link: &Connection) -> bool {
