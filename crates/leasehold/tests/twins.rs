@@ -87,13 +87,19 @@ fn fronts() -> Methods {
     fronts
 }
 
+/// What a thread has no use for: it asks `check` of what it is lent, and its work is no future whose type could be unknown.
+const SPARED: [(&str, &str); 3] = [("Job", "run_boxed"), ("Run", "lost"), ("Watch", "lost")];
+
 #[test]
 fn every_asynchronous_method_has_a_blocking_twin() {
     let (asynchronous, fronts) = (asynchronous(), fronts());
     assert!(asynchronous.values().flatten().count() > 40, "core was not read: {asynchronous:?}");
-    for (name, methods) in asynchronous {
-        let front = fronts.get(&name).unwrap_or_else(|| panic!("{name} has no front"));
-        let missing: Vec<&String> = methods.difference(front).collect();
-        assert!(missing.is_empty(), "blocking::{name} lacks {missing:?}");
+    let mut missing = Vec::new();
+    for (name, methods) in &asynchronous {
+        let front = fronts.get(name);
+        let lacks = |method: &&String| !front.is_some_and(|front| front.contains(*method));
+        let lacking = methods.iter().filter(lacks).map(|method| (name.as_str(), method.as_str()));
+        missing.extend(lacking.filter(|twin| !SPARED.contains(twin)));
     }
+    assert!(missing.is_empty(), "blocking lacks {missing:?}");
 }

@@ -49,7 +49,10 @@ async fn forgotten_scripts_are_sent_again_on_every_path() {
     flush().await;
     let _written = store.write_cell("c", Expect::Absent, b"x", None).await.unwrap();
     flush().await;
-    assert_eq!(store.list_cells("", None, 10).await.unwrap().cells.len(), 1);
+    // The break above has left one in the audit.
+    let cells = store.list_cells("", None, 10).await.unwrap().cells;
+    assert_eq!(cells.iter().filter(|cell| !cell.name.starts_with("audit:")).count(), 1);
+    assert_eq!(cells.len(), 2);
 }
 
 #[tokio::test]

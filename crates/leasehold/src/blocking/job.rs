@@ -45,6 +45,18 @@ impl Job {
         wait(self.0.clone().finish_on_loss().run(async |run: &Run| work(run)))
     }
 
+    /// Waits for the next slot that falls to this process, and runs it on this thread: [`run`](Self::run) is this over and
+    /// over.
+    ///
+    /// # Errors
+    /// As for [`run_next`](crate::Job::run_next).
+    pub fn run_next<T, E>(&self, work: impl FnOnce(&Run) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<Error> + fmt::Display,
+    {
+        wait(self.0.clone().finish_on_loss().run_next(async |run: &Run| work(run)))
+    }
+
     /// Runs the job on this thread now, if it is to be run now and nobody else does.
     ///
     /// # Errors

@@ -252,12 +252,14 @@ pub(crate) fn rest(ends: Moment) -> u64 {
     ends.0.saturating_add(REST)
 }
 
-/// Databases' integers have a sign. Ours grow by one from zero, so the cast is exact.
+/// PostgreSQL's integers have a sign. Ours grow by one from zero, so the cast is exact.
+#[cfg(feature = "postgres")]
 pub(crate) fn unsigned(number: i64) -> u64 {
     number.cast_unsigned()
 }
 
 /// The other way.
+#[cfg(feature = "postgres")]
 pub(crate) fn signed(number: u64) -> Result<i64> {
     i64::try_from(number).map_err(|error| {
         Error::new(ErrorKind::Internal, Operation::Inspect, "a number grew too large").because(error)
