@@ -6,7 +6,7 @@
 use std::{future::Future, time::Duration};
 
 use leasehold_core::{
-    ClaimId, ClientId, Error, ErrorKind, Operation, Result,
+    ClaimId, ClientId, Error, Result,
     backend::{
         Cell, CellPage, CellWrite, Expect, Finding,
         record::{Moment, Record},
@@ -261,6 +261,7 @@ pub(crate) fn unsigned(number: i64) -> u64 {
 /// The other way.
 #[cfg(feature = "postgres")]
 pub(crate) fn signed(number: u64) -> Result<i64> {
+    use leasehold_core::{ErrorKind, Operation};
     i64::try_from(number).map_err(|error| {
         Error::new(ErrorKind::Internal, Operation::Inspect, "a number grew too large").because(error)
     })
