@@ -5,11 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use leasehold::{
-    Client, Error, ErrorKind, Lock,
-    backend::{Finding, Level},
-    time::Clock,
-};
+use leasehold::{Client, Error, ErrorKind, Lock, backend::Finding, time::Clock};
 
 /// The name of the probe.
 const NAME: &str = "leasehold-doctor";
@@ -134,20 +130,6 @@ async fn wake_up(client: &Client, other: &Client) -> leasehold::Result<Finding> 
 
 fn probe(client: &Client) -> Lock {
     client.lock(NAME).label("doctor").ttl(LEASE).wait(PATIENCE)
-}
-
-/// What a level promises, in a sentence.
-pub(crate) fn meaning(level: Level) -> &'static str {
-    match level {
-        Level::S0 => "a hint that saves work, and may be granted twice",
-        Level::S1 => "exclusive while clocks run at a sane rate and the store keeps its state",
-        Level::S2 => "exclusive through the loss of any single node",
-        Level::S3 => {
-            "fences grow through every fault, so a resource that checks them is safe from late holders"
-        }
-        Level::S4 => "the lock and the protected write commit together",
-        _ => "more than this version knows",
-    }
 }
 
 /// A short time as people read it.

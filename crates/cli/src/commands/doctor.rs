@@ -156,7 +156,7 @@ impl<'a> Report<'a> {
         let worst = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good);
         let guarantee = store.map(|store| GuaranteeView {
             level: store.guarantee.level.to_string(),
-            means: probe::meaning(store.guarantee.level),
+            means: store.guarantee.level.meaning(),
             unless: store.guarantee.unless,
             raise: (store.guarantee.level < Level::S3).then_some(RAISE),
         });

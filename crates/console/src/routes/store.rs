@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration, time::Instant};
 
 use axum::extract::State;
 use jiff::Timestamp;
-use leasehold::backend::{Finding, Level, Severity, StoreInfo};
+use leasehold::backend::{Finding, Severity, StoreInfo};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -44,21 +44,7 @@ pub(super) async fn show(State(console): State<Console>) -> Answer {
 /// What the locks of a store are worth.
 pub(super) fn guarantee(info: &StoreInfo) -> Value {
     let level = info.guarantee.level;
-    json!({ "level": level.to_string(), "meaning": meaning(level), "unless": info.guarantee.unless })
-}
-
-/// What a level promises, in a sentence.
-pub(super) fn meaning(level: Level) -> &'static str {
-    match level {
-        Level::S0 => "a hint that saves work, and may be granted twice",
-        Level::S1 => "exclusive while clocks run at a sane rate and the store keeps its state",
-        Level::S2 => "exclusive through the loss of any single node",
-        Level::S3 => {
-            "fences grow through every fault, so a resource that checks them is safe from late holders"
-        }
-        Level::S4 => "the lock and the protected write commit together",
-        _ => "more than this version knows",
-    }
+    json!({ "level": level.to_string(), "meaning": level.meaning(), "unless": info.guarantee.unless })
 }
 
 /// One examination at a time, whoever asks.

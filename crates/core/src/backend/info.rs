@@ -135,6 +135,22 @@ pub enum Level {
     S4,
 }
 
+impl Level {
+    /// What it promises, in a sentence for people.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::S0 => "a hint that saves work, and may be granted twice",
+            Self::S1 => "exclusive while clocks run at a sane rate and the store keeps its state",
+            Self::S2 => "exclusive through the loss of any single node",
+            Self::S3 => {
+                "fences grow through every fault, so a resource that checks them is safe from late holders"
+            }
+            Self::S4 => "the lock and the protected write commit together",
+        }
+    }
+}
+
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
