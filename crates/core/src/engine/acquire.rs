@@ -212,20 +212,14 @@ impl Contender {
         let engine = self.engine.clone();
         let since = *self.since.insert(engine.clock.now());
         engine.keeper.stands(&self.spec, None, since);
-        let contended = {
+        let outcome = {
             let mut hung_up = std::pin::pin!(answer.closed());
             self.stand_in_line(busy, &mut hung_up).await
         };
-        if !matches!(contended, Ok(Contended::Won(..))) || !is_kept(&self.spec) {
+        let is_won = self.claim.is_none();
+        if !is_won || !is_kept(&self.spec) {
             engine.keeper.stands_no_more(self.spec.id);
         }
-        let outcome = match contended {
-            Ok(Contended::Won(grant, sent)) => self.hold(grant, sent).map(Acquired::Held),
-            Ok(Contended::Handed(won)) => Ok(Acquired::Held(won)),
-            Ok(Contended::Busy(busy)) => Ok(Acquired::Busy(busy)),
-            Ok(Contended::HungUp) => Ok(Acquired::Busy(Busy::default())),
-            Err(error) => Err(error),
-        };
         // Nothing of a claim that did not win is left in the store once its caller is told.
         self.retreat().await;
         drop(ticket);
@@ -238,27 +232,40 @@ impl Contender {
         &mut self,
         busy: Option<Busy>,
         hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
-    ) -> Result<Contended> {
+    ) -> Result<Acquired> {
         let engine = self.engine.clone();
         let patience = self.patience;
         if !is_gated(&self.spec) {
-            return self.contend(engine.clock.now(), &|_| {}, hung_up).await;
+            let contended = self.contend(engine.clock.now(), &|_| {}, hung_up).await?;
+            return self.came_of_it(contended);
         }
         let (candidate, handed) = Candidate::of(&self.spec, self.keeping.renews).unzip();
         let place = engine.gate.join_as(&self.spec.key, busy, engine.clock.now(), candidate);
         let heir = handed.map(|handed| Heir::new(&place, &self.spec, self.keeping.renews, handed));
         let _turn = tokio::select! {
             biased;
-            () = &mut *hung_up => return Ok(Contended::HungUp),
+            () = &mut *hung_up => return Ok(Acquired::Busy(Busy::default())),
             () = engine.closing() => return Err(super::closed(Operation::Acquire)),
             turn = patience.bear(&engine.clock, turn(&place, heir)) => match turn {
                 Some(Some(Turn::Contend(turn))) => turn,
-                Some(Some(Turn::Handed(won))) => return Ok(Contended::Handed(won)),
-                _ => return engine.gate.line(&self.spec.key).map(Contended::Busy).ok_or_else(unanswered),
+                Some(Some(Turn::Handed(won))) => return Ok(Acquired::Held(won)),
+                _ => return engine.gate.line(&self.spec.key).map(Acquired::Busy).ok_or_else(unanswered),
             },
         };
         let heard = place.heard(engine.clock.now());
-        self.contend(heard, &|busy| place.told(busy, engine.clock.now()), hung_up).await
+        let told = |busy: Option<&Busy>| place.told(busy, engine.clock.now());
+        let contended = self.contend(heard, &told, hung_up).await?;
+        // While it is still our turn: the next in line must find that a cohort has the lock, or it asks the store.
+        self.came_of_it(contended)
+    }
+
+    /// What a contest comes to for whoever asked.
+    fn came_of_it(&mut self, contended: Contended) -> Result<Acquired> {
+        match contended {
+            Contended::Won(grant, sent) => self.hold(grant, sent).map(Acquired::Held),
+            Contended::Busy(busy) => Ok(Acquired::Busy(busy)),
+            Contended::HungUp => Ok(Acquired::Busy(Busy::default())),
+        }
     }
 
     async fn contend(

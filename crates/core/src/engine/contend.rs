@@ -7,9 +7,7 @@
 use std::time::Duration;
 
 use super::{
-    Engine,
-    acquire::Won,
-    closed,
+    Engine, closed,
     time::{Clock, Instant},
 };
 use crate::{
@@ -70,8 +68,6 @@ impl Patience {
 pub(super) enum Contended {
     /// Won, by a request sent at this time.
     Won(Grant, Instant),
-    /// Somebody of this process handed the lock on.
-    Handed(Won),
     /// Not won within our patience.
     Busy(Busy),
     /// The caller went away.

@@ -1,6 +1,6 @@
 //! The races, one test each, named after what must be true of every order.
 
-use leasehold_core::{Client, Owner, backend::Loss};
+use leasehold_core::{Client, Outcome, Owner, backend::Loss};
 use shuttle::future::block_on;
 
 use crate::{
@@ -77,6 +77,40 @@ fn a_cohort_hands_on_to_everybody_under_growing_fences() {
                 }
                 let fences = fences.lock().unwrap().clone();
                 assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
+                stage.is_tidy(&client).await;
+            }
+        });
+    });
+}
+
+#[test]
+fn who_stands_behind_a_winner_of_its_cohort_asks_no_store() {
+    explore("who_stands_behind_a_winner_of_its_cohort_asks_no_store", || {
+        block_on(async {
+            let stage = Stage::new();
+            for client in each_sort(&stage) {
+                let lock = client.lock(NAME).cohort(2);
+                let first = lock.acquire().await.unwrap();
+                let tasks = [0, 1, 2].map(|_| {
+                    let lock = lock.clone();
+                    beside(async move {
+                        let guard = lock.acquire().await.unwrap();
+                        let member = (guard.fence(), guard.id());
+                        guard.release().await.unwrap();
+                        member
+                    })
+                });
+                while !matches!(lock.attempt().await, Ok(Outcome::Busy(busy)) if busy.waiters == 3) {
+                    shuttle::future::yield_now().await;
+                }
+                let mut members = vec![(first.fence(), first.id())];
+                first.release().await.unwrap();
+                for task in tasks {
+                    members.push(task.await.unwrap());
+                }
+                members.sort_unstable();
+                let ids: Vec<_> = members.iter().map(|(_, id)| *id).collect();
+                assert!(ids[0] == ids[1] && ids[2] == ids[3], "two acquisitions for four: {members:?}");
                 stage.is_tidy(&client).await;
             }
         });
