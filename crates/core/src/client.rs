@@ -164,7 +164,8 @@ impl Client {
         Ok(state.map(|state| self.without_prefix(state)))
     }
 
-    /// Names in use that begin with `prefix`, a page at a time; `cursor` comes from the page before.
+    /// Names in use that begin with `prefix`, a page at a time; `cursor` comes from the page before. What is in use all the
+    /// while is shown; a name can come twice where the store walks its names while others come and go.
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping it.

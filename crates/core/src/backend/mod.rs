@@ -106,7 +106,8 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>>;
 
     /// Names that begin with `prefix` and are in use, a page at a time, in an order of the store's own.
-    /// `cursor` comes from the page before.
+    /// `cursor` comes from the page before. What is in use all the while is shown, now and then twice: where names are
+    /// walked while others come and go, or lie at several servers of which some are slow.
     async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage>;
 
     /// Force-releases exactly this acquisition: its holder is told by its next renewal, the fence moves on and

@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 
 use super::{
     Fixture,
-    probe::{Polls, cut_after, is_free, refusal, settled, state, take, waiters},
+    probe::{Polls, cut_after, in_vain, is_free, settled, state, take, waiters},
 };
 use crate::scripted::{Fault, Script, Verb};
 
@@ -352,7 +352,7 @@ pub(super) async fn losing_a_race_a_hundred_times(fixture: Fixture) {
     client.idle().await;
     assert_eq!(waiters(&other, &name).await, 0);
     assert_eq!(client.stats().waiting, 0);
-    let error = refusal(client.lock(&name).wait("5ms").acquire().await);
+    let error = in_vain(async |wait| client.lock(&name).wait(wait).acquire().await).await;
     assert!(error.busy().is_some());
     holder.release().await.unwrap();
     settled(&client, &name).await;

@@ -10,7 +10,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use super::{
     Fixture,
-    probe::{Stopwatch, busy, is_free, joined, refusal, settled, take, until_waiting},
+    probe::{Stopwatch, busy, in_vain, is_free, joined, refusal, settled, take, until_waiting},
 };
 use crate::{
     history::{Act, Mode, Recorder, check},
@@ -75,16 +75,17 @@ pub(super) async fn a_held_lock_is_not_given_twice(fixture: Fixture) {
 pub(super) async fn a_wait_that_is_over_ends_as_it_was_asked(fixture: Fixture) {
     let (holder, client, name) = (fixture.client().await, fixture.client().await, fixture.name("over"));
     let guard = take(&holder.lock(&name)).await;
-    let lock = client.lock(&name).wait("40ms");
-    let error = refusal(lock.acquire().await);
+    let lock = client.lock(&name);
+    let error = in_vain(async |wait| lock.clone().wait(wait).acquire().await).await;
     assert_eq!(
         (error.kind(), error.operation(), error.name()),
         (ErrorKind::Busy, Operation::Acquire, Some(&*name))
     );
     assert_eq!(error.busy().unwrap().holders[0].id, guard.id());
-    assert!(lock.try_acquire().await.unwrap().is_none());
-    assert!(matches!(lock.attempt().await.unwrap(), Outcome::Busy(busy) if busy.holders.len() == 1));
-    assert_eq!(refusal(client.lock(&name).wait("0s").acquire().await).kind(), ErrorKind::Busy);
+    let patient = lock.clone().wait("2s");
+    assert!(patient.try_acquire().await.unwrap().is_none());
+    assert!(matches!(patient.attempt().await.unwrap(), Outcome::Busy(busy) if busy.holders.len() == 1));
+    assert_eq!(refusal(lock.wait("0s").acquire().await).kind(), ErrorKind::Busy);
     guard.release().await.unwrap();
     settled(&client, &name).await;
 }
@@ -206,7 +207,7 @@ pub(super) async fn a_scope_releases_whatever_becomes_of_the_work(fixture: Fixtu
     assert!(is_free(&other.lock(&name)).await);
 
     let guard = take(&other.lock(&name)).await;
-    let busy: Result<(), _> = client.lock(&name).wait("10ms").scope(async |_| Err(Failed::Work)).await;
+    let busy: Result<(), _> = client.lock(&name).wait("0s").scope(async |_| Err(Failed::Work)).await;
     assert!(matches!(busy, Err(Failed::Lock(ErrorKind::Busy))), "the work was not begun");
     guard.release().await.unwrap();
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use leasehold_core::{
-    ClaimId, Client, Error, Guard, Key, Lock, Outcome, Result, Who,
+    ClaimId, Client, Error, ErrorKind, Guard, Key, Lock, Outcome, Result, Who,
     backend::{Attempt, Backend, Busy, ClaimSpec, Life, LockState, Mode, Shape},
     time::Instant,
 };
@@ -27,6 +27,19 @@ use crate::scripted::Script;
 #[track_caller]
 pub(super) fn refusal<T: Debug>(result: Result<T>) -> Error {
     result.expect_err("this must not succeed")
+}
+
+/// The error of a wait that ends without the lock. A store that is slower than our patience is told as that; then the
+/// wait is made longer.
+pub(super) async fn in_vain<T: Debug>(ask: impl AsyncFn(Duration) -> Result<T>) -> Error {
+    let mut wait = Duration::from_millis(30);
+    loop {
+        let error = refusal(ask(wait).await);
+        if error.kind() != ErrorKind::Unavailable {
+            return error;
+        }
+        wait *= 4;
+    }
 }
 
 /// The busy answer of a lock that somebody else must have.

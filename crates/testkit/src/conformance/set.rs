@@ -5,7 +5,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use super::{
     Fixture,
-    probe::{is_free, joined, refusal, settled, state, take},
+    probe::{in_vain, is_free, joined, refusal, settled, state, take},
 };
 use crate::scripted::Script;
 
@@ -44,7 +44,7 @@ pub(super) async fn one_that_is_busy_gives_back_the_others(fixture: Fixture) {
         let holder = take(&other.lock(taken)).await;
         let set = names.iter().fold(client.set(), |set, name| set.lock(name));
         assert!(set.try_acquire().await.unwrap().is_none());
-        let error = refusal(set.clone().wait("30ms").acquire().await);
+        let error = in_vain(async |wait| set.clone().wait(wait).acquire().await).await;
         assert_eq!((error.kind(), error.name()), (ErrorKind::Busy, Some(taken.as_str())), "{error}");
         assert_eq!(error.busy().unwrap().holders[0].id, holder.id());
         client.idle().await;

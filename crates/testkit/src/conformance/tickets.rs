@@ -4,7 +4,7 @@ use leasehold_core::{ErrorKind, Ticket, backend::BreakOutcome};
 
 use super::{
     Fixture,
-    probe::{is_free, refusal, settled, state, take},
+    probe::{in_vain, is_free, refusal, settled, state, take},
 };
 use crate::scripted::Script;
 
@@ -50,10 +50,10 @@ pub(super) async fn a_ticket_that_is_over_is_lost(fixture: Fixture) {
 pub(super) async fn tickets_and_guards_exclude_each_other(fixture: Fixture) {
     let (client, other, name) = (fixture.client().await, fixture.client().await, fixture.name("exclude"));
     let guard = take(&client.lock(&name)).await;
-    let error = refusal(other.lock(&name).wait("20ms").ticket().await);
+    let error = in_vain(async |wait| other.lock(&name).wait(wait).ticket().await).await;
     assert_eq!(error.busy().unwrap().holders[0].id, guard.id());
     guard.release().await.unwrap();
-    let ticket = other.lock(&name).wait("20ms").ticket().await.unwrap();
+    let ticket = other.lock(&name).wait("50s").ticket().await.unwrap();
     assert!(!is_free(&client.lock(&name)).await);
     assert_eq!(client.stats().held, 0);
     other.release_ticket(&ticket).await.unwrap();
