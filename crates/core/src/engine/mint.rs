@@ -96,8 +96,11 @@ impl Mint {
         for _ in 0..TRIES {
             let cell = self.engine.backend.read_cell(&self.cell).await?;
             let expect = cell.as_ref().map_or(Expect::Absent, |cell| Expect::Version(cell.version));
-            let floor = self.floor(cell.map(|cell| Block::read(&cell.value)).transpose()?)?;
-            let until = self.wanted(sighting).max(floor) + REACH;
+            let block = cell.map(|cell| Block::read(&cell.value)).transpose()?;
+            let floor = self.floor(block.as_ref())?;
+            // Never less than is there: by a clock that was set back since, we may use what we reserved before.
+            let taken = block.map_or(0, |block| block.until);
+            let until = self.wanted(sighting).max(floor).saturating_add(REACH).max(taken);
             if until >= 1 << TIME {
                 return Err(Error::new(ErrorKind::Unsupported, Operation::Ids, TOO_LATE));
             }
@@ -119,7 +122,7 @@ impl Mint {
     }
 
     /// Where we may begin: after all that another has reserved.
-    fn floor(&self, block: Option<Block>) -> Result<u64> {
+    fn floor(&self, block: Option<&Block>) -> Result<u64> {
         match block {
             None => Ok(0),
             Some(block) if block.id == self.id => Ok(0),

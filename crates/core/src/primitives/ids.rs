@@ -145,16 +145,21 @@ impl IdSpace {
         self.serves()?;
         let about = |error: Error| error.during(Operation::Ids).about(&self.name);
         Key::new(self.client.prefix(), &self.name).map_err(about)?;
+        let mut unusable = None;
         for machine in self.candidates()? {
             let lock = self.lock(machine);
-            if let Some(guard) = lock.try_acquire().await.map_err(about)? {
-                let engine = self.client.engine();
-                let mint =
-                    Mint::open(engine, &lock.key()?, guard.fence(), guard.id()).await.map_err(about)?;
-                return Ok(Ids { name: self.name.clone(), machine, guard, mint });
+            let Some(guard) = lock.try_acquire().await.map_err(about)? else { continue };
+            let engine = self.client.engine();
+            match Mint::open(engine, &lock.key()?, guard.fence(), guard.id()).await {
+                Ok(mint) => return Ok(Ids { name: self.name.clone(), machine, guard, mint }),
+                // The number is spoilt by what stands in its cell; the others are not.
+                Err(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Unsupported) => {
+                    unusable = Some(error);
+                }
+                Err(error) => return Err(about(error)),
             }
         }
-        Err(about(Error::new(ErrorKind::Busy, Operation::Ids, self.taken())))
+        Err(about(unusable.unwrap_or_else(|| Error::new(ErrorKind::Busy, Operation::Ids, self.taken()))))
     }
 
     /// The lock of a machine number.

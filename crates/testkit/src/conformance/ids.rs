@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use leasehold_core::{Client, ErrorKind, Id, IdSpace, Ids, backend::BreakOutcome};
+use leasehold_core::{
+    Client, ErrorKind, Id, IdSpace, Ids,
+    backend::{BreakOutcome, Expect},
+};
 use tokio::task::JoinSet;
 
 use super::{
@@ -138,6 +141,46 @@ pub(super) async fn ids_grow_through_steps_of_the_clock(fixture: Fixture) {
         ids.release().await.unwrap();
     }
     assert_growing(&made);
+}
+
+/// A clock that is set back before the first id does not shrink what is reserved: ids up to there may be made, and a
+/// successor begins above them, whatever its clock shows.
+pub(super) async fn what_is_reserved_is_never_given_back(fixture: Fixture) {
+    let (clock, name) = (fixture.time(), fixture.name("shrinks"));
+    let (one, other) = (fixture.client().await, fixture.client().await);
+    let first = only(&one, &name, 1).claim().await.unwrap();
+    clock.pause(Duration::from_secs(11)).await;
+    clock.set_wall(-HOUR / 60);
+    let mut made = some(&first, 10).await;
+    clock.pause(Duration::from_secs(45)).await;
+    made.extend(some(&first, 10).await);
+    first.release().await.unwrap();
+    clock.set_wall(-HOUR / 40);
+    let second = only(&other, &name, 1).claim().await.unwrap();
+    made.extend(some(&second, 10).await);
+    assert_growing(&made);
+}
+
+/// Where the reservation of a number cannot be read, or leaves no time, another number is taken.
+pub(super) async fn a_spoilt_number_is_passed_over(fixture: Fixture) {
+    let (client, name) = (fixture.client().await, fixture.name("spoilt"));
+    let backend = fixture.backend(&Script::new()).await;
+    let first = client.ids(&name).machines(0..=2).claim().await.unwrap();
+    let (held, id) = (first.machine(), first.guard().id());
+    for (machine, text) in
+        (0..=2).filter(|machine| *machine != held).zip(["nonsense", &format!("{} 1 {id}", u64::MAX)])
+    {
+        let cell = format!("ids:ids:{name}:{machine}");
+        backend.write_cell(&cell, Expect::Absent, text.as_bytes(), None).await.unwrap();
+    }
+    let refused = refusal(client.ids(&name).machines(0..=2).claim().await);
+    assert!(matches!(refused.kind(), ErrorKind::Internal | ErrorKind::Unsupported), "{refused}");
+    first.release().await.unwrap();
+    for _ in 0..8 {
+        let again = client.ids(&name).machines(0..=2).claim().await.unwrap();
+        assert_eq!(again.machine(), held);
+        again.release().await.unwrap();
+    }
 }
 
 /// A process that slept for longer than its lease makes no id when it wakes.

@@ -329,6 +329,8 @@ suite! { $
         }
         ids {
             ids_grow_through_steps_of_the_clock: Cells,
+            what_is_reserved_is_never_given_back: Cells,
+            a_spoilt_number_is_passed_over: Cells,
             one_who_slept_beyond_the_lease_makes_no_id: Cells,
             nothing_is_made_beyond_what_was_reserved: Cells,
             numbers_are_given_to_all_and_no_more: Cells,
