@@ -52,7 +52,7 @@ leasehold_testkit::conformance!(cluster, real, {
     fixture(servers.url(), servers)
 });
 
-leasehold_testkit::conformance!(redlock, real, {
+leasehold_testkit::conformance!(redlock, slow, {
     static SERVERS: Shared<servers::Independent> = Shared::new();
     let servers = SERVERS.get(|| servers::Independent::start(5));
     let url = servers.url();

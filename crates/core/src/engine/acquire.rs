@@ -236,11 +236,11 @@ impl Contender {
         let engine = self.engine.clone();
         let patience = self.patience;
         if !is_gated(&self.spec) {
-            let contended = self.contend(engine.clock.now(), &|_| {}, hung_up).await?;
+            let contended = self.contend(None, &|_| {}, hung_up).await?;
             return self.came_of_it(contended);
         }
         let (candidate, handed) = Candidate::of(&self.spec, self.keeping.renews).unzip();
-        let place = engine.gate.join_as(&self.spec.key, busy, engine.clock.now(), candidate);
+        let place = engine.gate.join_as(&self.spec.key, busy, candidate);
         let heir = handed.map(|handed| Heir::new(&place, &self.spec, self.keeping.renews, handed));
         let _turn = tokio::select! {
             biased;
@@ -252,9 +252,8 @@ impl Contender {
                 _ => return engine.gate.line(&self.spec.key).map(Acquired::Busy).ok_or_else(unanswered),
             },
         };
-        let heard = place.heard(engine.clock.now());
         let told = |busy: Option<&Busy>| place.told(busy, engine.clock.now());
-        let contended = self.contend(heard, &told, hung_up).await?;
+        let contended = self.contend(place.unanswered(), &told, hung_up).await?;
         // While it is still our turn: the next in line must find that a cohort has the lock, or it asks the store.
         self.came_of_it(contended)
     }
@@ -270,13 +269,13 @@ impl Contender {
 
     async fn contend(
         &mut self,
-        heard: Instant,
+        unanswered: Option<Instant>,
         told: &(dyn Fn(Option<&Busy>) + Send + Sync),
         hung_up: &mut (impl Future<Output = ()> + Send + Unpin),
     ) -> Result<Contended> {
         let engine = self.engine.clone();
         let (patience, bears) = (self.patience, self.spec.ttl);
-        Contest { engine: &engine, patience, bears, heard, told }.run(self.claim(), hung_up).await
+        Contest { engine: &engine, patience, bears, unanswered, told }.run(self.claim(), hung_up).await
     }
 
     fn claim(&mut self) -> &mut dyn Claim {
@@ -295,7 +294,7 @@ impl Contender {
             return Err(super::closed(Operation::Acquire));
         }
         if is_cohort(&self.spec) {
-            self.engine.gate.passes(&hold, sent);
+            self.engine.gate.passes(&hold);
         }
         Ok(Won::new(hold, grant.fence))
     }

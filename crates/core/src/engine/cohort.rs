@@ -140,6 +140,12 @@ impl<'a> Heir<'a> {
 
     /// At the head of the line: waits for as long as this process's own cohort has the lock.
     async fn head(&mut self) -> Option<Won> {
+        // One of us may just now be asking for all: what it wins may come to us.
+        tokio::select! {
+            biased;
+            handed = &mut self.receiver => return handed.ok().and_then(Won::unless_lost),
+            () = self.place.tried() => {}
+        }
         while let Some(hold) = self.passing() {
             let mut told = std::pin::pin!(hold.told.notified());
             told.as_mut().enable();
@@ -186,12 +192,11 @@ mod tests {
         let lock = client.lock("a").cohort(8);
         let first = lock.acquire().await.unwrap();
         let (engine, key) = (client.engine(), Key::new("", "a").unwrap());
-        let now = engine.clock.now();
-        let looks = engine.gate.join(&key, Busy::default(), now);
+        let looks = engine.gate.join(&key, Busy::default());
         let hold = looks.passing().unwrap();
         let (gone, handed) = Candidate::of(&hold.spec, true).unwrap();
         drop(handed);
-        let _gone = engine.gate.join_as(&key, Some(Busy::default()), now, Some(gone));
+        let _gone = engine.gate.join_as(&key, Some(Busy::default()), Some(gone));
         let mut next = tokio::task::JoinSet::from_iter([async move { lock.acquire().await.unwrap() }]);
         while engine.gate.line(&key).is_none_or(|busy| busy.waiters < 3) {
             tokio::task::yield_now().await;

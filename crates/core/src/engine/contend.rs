@@ -80,8 +80,8 @@ pub(super) struct Contest<'a> {
     pub(super) patience: Patience,
     /// Errors that may pass are borne for this long without any answer from the store.
     pub(super) bears: Duration,
-    /// When the store last answered those we wait with.
-    pub(super) heard: Instant,
+    /// Since when those we wait with ask and are not answered.
+    pub(super) unanswered: Option<Instant>,
     /// Hears what the store says; `None` when it says nothing.
     pub(super) told: &'a (dyn Fn(Option<&Busy>) + Send + Sync),
 }
@@ -95,20 +95,20 @@ impl Contest<'_> {
     ) -> Result<Contended> {
         let clock = &self.engine.clock;
         let mut sent = clock.now();
-        let mut last_answer = self.heard;
+        let mut unanswered = self.unanswered;
         let (mut pace, mut deaf) = (Pace::default(), 0);
         loop {
             let busy = match claim.attempt().await.and_then(|attempt| in_time(attempt, sent, clock.now())) {
                 Ok(Attempt::Granted(grant)) => return Ok(Contended::Won(grant, sent)),
                 Ok(Attempt::Busy(busy)) => {
-                    last_answer = clock.now();
+                    unanswered = None;
                     (self.told)(Some(&busy));
                     busy
                 }
-                Err(error) if self.bears_on(&error, last_answer) => {
+                Err(error) if self.bears_on(&error, *unanswered.get_or_insert(sent)) => {
                     (self.told)(None);
                     tracing::debug!(%error, "trying again");
-                    unanswered()
+                    soon()
                 }
                 Err(error) => return Err(error),
             };
@@ -117,29 +117,30 @@ impl Contest<'_> {
                 return Ok(Contended::Busy(busy));
             }
             let pause = self.pause(&busy, now);
+            let rung = async {
+                deaf = if claim.changed().await.is_err() { deaf + 1 } else { 0 };
+                if deaf > 0 {
+                    clock.pause(pause.min(DEAF * 2_u32.pow(deaf.min(10)))).await;
+                }
+                let pause = pace.after_ring(sent.until(clock.now()));
+                if !pause.is_zero() {
+                    clock.pause(pause).await;
+                }
+            };
             tokio::select! {
                 biased;
                 () = &mut *hung_up => return Ok(Contended::HungUp),
                 () = self.engine.closing() => return Err(closed(Operation::Acquire)),
-                rung = claim.changed() => {
-                    deaf = if rung.is_err() { deaf + 1 } else { 0 };
-                    if deaf > 0 {
-                        clock.pause(pause.min(DEAF * 2_u32.pow(deaf.min(10)))).await;
-                    }
-                    let pause = pace.after_ring(sent.until(clock.now()));
-                    if !pause.is_zero() {
-                        clock.pause(pause).await;
-                    }
-                }
+                () = rung => {}
                 () = clock.pause(pause) => {}
             }
             sent = if planted(Bug::DeadlineAtFirst) { sent } else { clock.now() };
         }
     }
 
-    fn bears_on(&self, error: &Error, last_answer: Instant) -> bool {
+    fn bears_on(&self, error: &Error, unanswered: Instant) -> bool {
         let now = self.engine.clock.now();
-        error.retry() != Retry::No && !self.is_over(now) && last_answer.until(now) < self.bears
+        error.retry() != Retry::No && !self.is_over(now) && unanswered.until(now) < self.bears
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -177,7 +178,7 @@ pub(super) fn in_time(attempt: Attempt, sent: Instant, now: Instant) -> Result<A
 }
 
 /// After an error that may pass: try again soon.
-fn unanswered() -> Busy {
+fn soon() -> Busy {
     Busy { retry_after: Some(Duration::from_millis(100)), ..Busy::default() }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use hashbrown::HashSet;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::{
     Engine,
@@ -40,6 +40,8 @@ pub(crate) struct Gate {
     count: AtomicUsize,
     /// Names that one of us is [trying](Trying) for.
     trying: Mutex<HashSet<Key>>,
+    /// Rings when one of us was answered.
+    tried: Notify,
 }
 
 /// The local waiters of one name.
@@ -47,11 +49,12 @@ pub(crate) struct Gate {
 struct Line {
     turn: Arc<Semaphore>,
     standing: usize,
-    /// What the head was last told by the store, and when.
+    /// What the head was last told by the store.
     busy: Busy,
-    heard: Instant,
     /// The store has not answered the head since: nobody may be told that somebody else holds the lock.
     silent: bool,
+    /// Since when it is asked and does not answer.
+    unanswered: Option<Instant>,
     /// What a cohort of ours holds, until the store has it back.
     cohort: Weak<Hold>,
     /// Those who would take it over, first come first.
@@ -83,7 +86,11 @@ impl Trying {
 
 impl Drop for Trying {
     fn drop(&mut self) {
-        self.engine.gate.trying().remove(&self.key);
+        let gate = &self.engine.gate;
+        gate.trying().remove(&self.key);
+        if gate.count.load(Ordering::SeqCst) > 0 {
+            gate.tried.notify_waiters();
+        }
     }
 }
 
@@ -108,28 +115,22 @@ impl Gate {
     }
 
     /// Joins the line for this name.
-    pub(crate) fn join(&self, key: &Key, busy: Busy, now: Instant) -> Place<'_> {
-        self.join_as(key, Some(busy), now, None)
+    pub(crate) fn join(&self, key: &Key, busy: Busy) -> Place<'_> {
+        self.join_as(key, Some(busy), None)
     }
 
     /// Joins the line for this name, in one act as a candidate too if a hold may be handed on to us. Without anything
     /// that the store said about it, nobody is told that it is busy until it does.
-    pub(super) fn join_as(
-        &self,
-        key: &Key,
-        busy: Option<Busy>,
-        now: Instant,
-        heir: Option<Candidate>,
-    ) -> Place<'_> {
+    pub(super) fn join_as(&self, key: &Key, busy: Option<Busy>, heir: Option<Candidate>) -> Place<'_> {
         let mut lines = self.lines();
-        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy.clone(), now));
+        let line = lines.entry(key.clone()).or_insert_with(|| self.begin(busy.clone()));
         if line.standing == 0 {
-            line.heard = now;
+            line.unanswered = None;
         }
         if line.silent
             && let Some(busy) = busy
         {
-            line.hear(busy, now);
+            line.hear(busy);
         }
         line.standing += 1;
         line.heirs.extend(heir);
@@ -137,10 +138,9 @@ impl Gate {
     }
 
     /// A cohort has the name from now on: whoever of us wants it waits here.
-    pub(super) fn passes(&self, hold: &Arc<Hold>, now: Instant) {
+    pub(super) fn passes(&self, hold: &Arc<Hold>) {
         let mut lines = self.lines();
-        let line =
-            lines.entry(hold.spec.key.clone()).or_insert_with(|| self.begin(Some(Busy::default()), now));
+        let line = lines.entry(hold.spec.key.clone()).or_insert_with(|| self.begin(Some(Busy::default())));
         line.cohort = Arc::downgrade(hold);
     }
 
@@ -152,7 +152,7 @@ impl Gate {
         {
             line.cohort = Weak::new();
             // Its renewals and its release were answered, as far as those in line can know.
-            line.heard = hold.engine.clock.now();
+            line.unanswered = None;
             self.tidy(&mut lines, &hold.spec.key);
         }
         drop(lines);
@@ -167,11 +167,12 @@ impl Gate {
         heirs.remove(first).map(|candidate| candidate.sender)
     }
 
-    fn begin(&self, busy: Option<Busy>, now: Instant) -> Line {
+    fn begin(&self, busy: Option<Busy>) -> Line {
         self.count.fetch_add(1, Ordering::SeqCst);
         let (turn, cohort, heirs) = (Arc::new(Semaphore::new(1)), Weak::new(), VecDeque::new());
         let silent = busy.is_none();
-        Line { turn, standing: 0, busy: busy.unwrap_or_default(), heard: now, silent, cohort, heirs }
+        let busy = busy.unwrap_or_default();
+        Line { turn, standing: 0, busy, silent, unanswered: None, cohort, heirs }
     }
 
     /// Removes a line nobody needs any more.
@@ -202,15 +203,29 @@ impl Place<'_> {
     pub(crate) fn told(&self, busy: Option<&Busy>, now: Instant) {
         let mut lines = self.gate.lines();
         let Some(line) = lines.get_mut(&self.key) else { return };
-        match busy {
-            Some(busy) => line.hear(busy.clone(), now),
-            None => line.silent = true,
+        if let Some(busy) = busy {
+            line.hear(busy.clone());
+        } else {
+            line.silent = true;
+            line.unanswered.get_or_insert(now);
         }
     }
 
-    /// When the store last answered this line: a line that hears nothing fails as one, not one after the other.
-    pub(crate) fn heard(&self, now: Instant) -> Instant {
-        self.gate.lines().get(&self.key).map_or(now, |line| line.heard)
+    /// Since when this line is not answered: one that hears nothing fails as one, not one after the other.
+    pub(crate) fn unanswered(&self) -> Option<Instant> {
+        self.gate.lines().get(&self.key).and_then(|line| line.unanswered)
+    }
+
+    /// Completes when none of us is trying for the name outside the line.
+    pub(super) async fn tried(&self) {
+        loop {
+            let mut tried = std::pin::pin!(self.gate.tried.notified());
+            tried.as_mut().enable();
+            if !self.gate.trying().contains(&self.key) {
+                return;
+            }
+            tried.await;
+        }
     }
 
     /// The hold that a cohort of ours has, and has not lost.
@@ -228,8 +243,8 @@ impl Place<'_> {
 
 impl Line {
     /// The store has answered one who stands here.
-    fn hear(&mut self, busy: Busy, now: Instant) {
-        (self.busy, self.heard, self.silent) = (busy, now, false);
+    fn hear(&mut self, busy: Busy) {
+        (self.busy, self.silent, self.unanswered) = (busy, false, None);
     }
 
     fn passing(&self) -> Option<Arc<Hold>> {

@@ -43,7 +43,7 @@ impl Wanting<'_> {
             return ask(engine, self.key, asked).await;
         }
         let _ticket = engine.waiting.ticket();
-        let place = engine.limits.join(self.key, Busy::default(), engine.clock.now());
+        let place = engine.limits.join(self.key, Busy::default());
         let turn = tokio::select! {
             biased;
             () = engine.closing() => return Err(closed(Operation::Acquire)),
@@ -57,16 +57,17 @@ impl Wanting<'_> {
 
     async fn wait(&self, asked: RateStep, place: &Place<'_>) -> Result<RateAnswer> {
         let clock = &self.engine.clock;
-        let mut heard = clock.now();
+        let mut unanswered = place.unanswered();
         loop {
+            let sent = clock.now();
             let (answer, pause) = match self.ask_in_time(asked).await {
                 Ok(RateAnswer::Later { after }) => {
-                    heard = clock.now();
-                    place.told(Some(&busy(after)), heard);
+                    unanswered = None;
+                    place.told(Some(&busy(after)), clock.now());
                     (Ok(RateAnswer::Later { after }), after)
                 }
-                Err(error) if self.bears_on(&error, heard) => {
-                    place.told(None, heard);
+                Err(error) if self.bears_on(&error, *unanswered.get_or_insert(sent)) => {
+                    place.told(None, sent);
                     tracing::debug!(%error, "asking again");
                     (Err(error), SOON)
                 }
@@ -90,8 +91,8 @@ impl Wanting<'_> {
         answer.unwrap_or_else(|| Err(unanswered()))
     }
 
-    fn bears_on(&self, error: &Error, heard: Instant) -> bool {
-        error.retry() != Retry::No && heard.until(self.engine.clock.now()) < self.bears
+    fn bears_on(&self, error: &Error, unanswered: Instant) -> bool {
+        error.retry() != Retry::No && unanswered.until(self.engine.clock.now()) < self.bears
     }
 
     fn is_over(&self, then: Instant) -> bool {

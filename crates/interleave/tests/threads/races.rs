@@ -1,6 +1,8 @@
 //! The races, one test each, named after what must be true of every order.
 
-use leasehold_core::{Client, Outcome, Owner, backend::Loss};
+use std::sync::atomic::Ordering;
+
+use leasehold_core::{Client, Lock, Outcome, Owner, backend::Loss};
 use shuttle::future::block_on;
 
 use crate::{
@@ -11,6 +13,13 @@ use crate::{
 /// Both sorts of clients: those whose store answers on the spot take other ways through the engine.
 fn each_sort(stage: &Stage) -> [Client; 2] {
     [stage.near(), stage.far()]
+}
+
+/// So many stand in line.
+async fn until_waiting(lock: &Lock, count: usize) {
+    while !matches!(lock.attempt().await, Ok(Outcome::Busy(busy)) if busy.waiters == count) {
+        shuttle::future::yield_now().await;
+    }
 }
 
 #[test]
@@ -100,9 +109,7 @@ fn who_stands_behind_a_winner_of_its_cohort_asks_no_store() {
                         member
                     })
                 });
-                while !matches!(lock.attempt().await, Ok(Outcome::Busy(busy)) if busy.waiters == 3) {
-                    shuttle::future::yield_now().await;
-                }
+                until_waiting(&lock, 3).await;
                 let mut members = vec![(first.fence(), first.id())];
                 first.release().await.unwrap();
                 for task in tasks {
@@ -111,6 +118,34 @@ fn who_stands_behind_a_winner_of_its_cohort_asks_no_store() {
                 members.sort_unstable();
                 let ids: Vec<_> = members.iter().map(|(_, id)| *id).collect();
                 assert!(ids[0] == ids[1] && ids[2] == ids[3], "two acquisitions for four: {members:?}");
+                stage.is_tidy(&client).await;
+            }
+        });
+    });
+}
+
+#[test]
+fn who_comes_while_one_of_its_cohort_asks_waits_for_what_it_wins() {
+    explore("who_comes_while_one_of_its_cohort_asks_waits_for_what_it_wins", || {
+        block_on(async {
+            let stage = Stage::new();
+            for client in each_sort(&stage) {
+                let lock = client.lock(NAME).cohort(2);
+                let is_first = std::sync::Arc::new(shuttle::sync::atomic::AtomicBool::new(true));
+                let tasks = [0, 1].map(|_| {
+                    let (lock, is_first) = (lock.clone(), is_first.clone());
+                    beside(async move {
+                        let guard = lock.acquire().await.unwrap();
+                        if is_first.swap(false, Ordering::SeqCst) {
+                            until_waiting(&lock, 1).await;
+                        }
+                        let id = guard.id();
+                        guard.release().await.unwrap();
+                        id
+                    })
+                });
+                let [one, other] = tasks;
+                assert_eq!(one.await.unwrap(), other.await.unwrap(), "one acquisition for both");
                 stage.is_tidy(&client).await;
             }
         });

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Fixture,
-    probe::{eventually, is_free, joined, refusal, settled, state, take, until_waiting},
+    probe::{eventually, is_free, joined, refusal, settled, state, take, until_waiting, waiters},
 };
 use crate::scripted::{Fault, Script, Verb};
 
@@ -168,9 +168,58 @@ pub(super) async fn a_failed_re_entry_leaves_the_lock_as_it_was(fixture: Fixture
         }
         client.idle().await;
         guard.check().unwrap();
-        assert_eq!(state(&other, &name).await.holders[0].count, 1, "{fault:?}");
+        // One that is late may land at any time until now, and after it was made good: it adds nothing but its one.
+        let most = if matches!(fault, Fault::Late(_)) { 2 } else { 1 };
+        let count = state(&other, &name).await.holders[0].count;
+        assert!((1..=most).contains(&count), "{count} after {fault:?}");
         guard.release().await.unwrap();
         script.landed().await;
         settled(&client, &name).await;
     }
+}
+
+/// How long a store is borne with counts from the first request that it leaves unanswered, not from its last answer: one
+/// who was told to wait for longer than its lease had no reason to ask.
+pub(super) async fn one_fault_after_a_long_wait_is_borne(fixture: Fixture) {
+    let script = Script::new();
+    let (client, other, name) =
+        (fixture.scripted(&script).await, fixture.client().await, fixture.name("long"));
+    let holder = take(&other.lock(&name)).await;
+    let lock = client.lock(&name).ttl("2s");
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move { lock.acquire().await.unwrap() });
+    until_waiting(&other, &name, 1).await;
+    let asked = script.calls(Verb::Attempt);
+    while script.calls(Verb::Attempt) == asked {
+        // So long that the next question is the one below, whichever way the store wakes those who wait.
+        fixture.time().pause(Duration::from_millis(500)).await;
+    }
+    script.next(Verb::Attempt, [Fault::Err(ErrorKind::Unavailable)]);
+    let asked = script.calls(Verb::Attempt);
+    eventually(async || script.calls(Verb::Attempt) > asked).await;
+    holder.release().await.unwrap();
+    joined(waiting).await.pop().unwrap().release().await.unwrap();
+    settled(&client, &name).await;
+}
+
+/// A bell that cannot be set up makes the looks rarer; whoever goes away, or is shut down, does not wait for the next.
+pub(super) async fn who_waits_with_a_deaf_bell_ends_at_once(fixture: Fixture) {
+    let script = Script::new();
+    let (client, other, name) =
+        (fixture.scripted(&script).await, fixture.client().await, fixture.name("deaf"));
+    let holder = take(&other.lock(&name)).await;
+    script.always(Verb::Changed, Fault::Err(ErrorKind::Unavailable));
+    let lock = client.lock(&name);
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move { lock.acquire().await });
+    // Until the pauses are as long as they get.
+    eventually(async || script.calls(Verb::Changed) > 12).await;
+    let before = fixture.time().now();
+    waiting.shutdown().await;
+    client.idle().await;
+    let passed = before.until(fixture.time().now());
+    assert!(passed < Duration::from_millis(100), "{passed:?} for going away");
+    assert_eq!(waiters(&other, &name).await, 0);
+    holder.release().await.unwrap();
+    settled(&client, &name).await;
 }

@@ -327,6 +327,10 @@ suite! { $
         closing {
             shutdown_keeps_to_its_time,
         }
+        errors {
+            one_fault_after_a_long_wait_is_borne,
+            who_waits_with_a_deaf_bell_ends_at_once,
+        }
         ids {
             ids_grow_through_steps_of_the_clock: Cells,
             what_is_reserved_is_never_given_back: Cells,
