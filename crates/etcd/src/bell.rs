@@ -1,4 +1,4 @@
-//! Wake-ups: watches of single keys, all of a store on one stream.
+//! Wake-ups: watches, most of them of single keys, all of a store on one stream.
 //!
 //! A watch begins at the revision that said "busy", so nothing that happened since is missed, however late the watch is set
 //! up; what happened up to that revision is known and does not ring. (It would be enough to begin at the next one, but a
@@ -28,6 +28,10 @@ use crate::{
     wire::{Wire, path},
 };
 
+/// What a server can be asked not to tell of.
+const NO_PUT: i32 = 0;
+const NO_DELETE: i32 = 1;
+
 /// What to watch for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
@@ -35,6 +39,8 @@ pub(crate) enum Sight {
     Key(Vec<u8>),
     /// Anything that is deleted from this stretch.
     Leaving(Stretch),
+    /// Anything that is written in this stretch.
+    Coming(Stretch),
 }
 
 /// All watches of a store.
@@ -99,7 +105,8 @@ impl Belfry {
         let (sender, rung) = oneshot::channel();
         let (key, range_end, filters) = match sight {
             Sight::Key(key) => (key.clone(), Vec::new(), Vec::new()),
-            Sight::Leaving(stretch) => (stretch.key.clone(), stretch.end.clone(), vec![0]),
+            Sight::Leaving(stretch) => (stretch.key.clone(), stretch.end.clone(), vec![NO_PUT]),
+            Sight::Coming(stretch) => (stretch.key.clone(), stretch.end.clone(), vec![NO_DELETE]),
         };
         let mut tower = self.tower();
         if tower.requests.is_none() {

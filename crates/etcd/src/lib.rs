@@ -25,6 +25,7 @@ mod names;
 mod proof;
 mod proto;
 mod renew;
+mod rumours;
 mod scene;
 mod session;
 mod store;

@@ -7,7 +7,7 @@
 //! leasehold/name/NAME/fx/ID   stands in line, for anything else
 //! leasehold/name/NAME/ws/ID   waits outside of the line, to share; wx for anything else, wo for a latch
 //! leasehold/name/NAME/latch   the latch
-//! leasehold/broken/ID         who broke this acquisition
+//! leasehold/broken/ID         who broke this acquisition; a client watches those of its own
 //! leasehold/cell/NAME         a cell
 //! ```
 //!
@@ -15,12 +15,15 @@
 //! all names with a prefix begin with that prefix, which is what rights are given by.
 
 use leasehold_core::{
-    ClaimId, Key,
+    ClaimId, ClientId, Key,
     backend::{ClaimSpec, Mode},
 };
 
 /// Before every name.
 pub(crate) const NAMES: &str = "leasehold/name/";
+
+/// Before every mark of a forced release.
+const BROKEN: &str = "leasehold/broken/";
 
 /// Before every cell.
 const CELLS: &str = "leasehold/cell/";
@@ -145,7 +148,17 @@ pub(crate) fn after(name: &str) -> Vec<u8> {
 
 /// Where it is told who broke an acquisition.
 pub(crate) fn broken(id: ClaimId) -> Vec<u8> {
-    format!("leasehold/broken/{id}").into_bytes()
+    format!("{BROKEN}{id}").into_bytes()
+}
+
+/// Where it is told who broke any acquisition of this client.
+pub(crate) fn breaks(client: ClientId) -> Stretch {
+    Stretch::beginning(&format!("{BROKEN}{client}:"))
+}
+
+/// The acquisition that such a key is about.
+pub(crate) fn broken_id(key: &[u8]) -> Option<ClaimId> {
+    std::str::from_utf8(key).ok()?.strip_prefix(BROKEN)?.parse().ok()
 }
 
 pub(crate) fn cell(name: &str) -> Vec<u8> {
@@ -193,7 +206,7 @@ mod tests {
             let beginning = names("").key;
             for key in [bytes.clone(), [beginning, tail.into_bytes()].concat(), [CELLS.as_bytes(), &bytes].concat()] {
                 drop(parse(&key));
-                let _ = cell_name(&key);
+                let _ = (cell_name(&key), broken_id(&key));
             }
         }
     }

@@ -273,7 +273,7 @@ pub(crate) struct WatchCreate {
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) start_revision: i64,
-    /// Zero is "no puts"; an empty list is everything.
+    /// Zero is "no puts", one is "no deletions"; an empty list is everything.
     #[prost(int32, repeated, tag = "5")]
     pub(crate) filters: Vec<i32>,
     #[prost(int64, tag = "7")]

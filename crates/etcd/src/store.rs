@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use leasehold_core::{
-    ClaimId, Error, ErrorKind, Key, Operation, Result,
+    ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result,
     backend::{
         Backend, BreakOutcome, Broken, Capabilities, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect,
-        Finding, Guarantee, LatchStep, Level, LockPage, LockState, Mode, Release, Renew, Renewal, StoreInfo,
+        Finding, Guarantee, LatchStep, Level, LockPage, LockState, Mode, Release, Renew, Renewal, Rumours,
+        StoreInfo,
     },
 };
 
@@ -23,7 +24,7 @@ use crate::{
     latch,
     names::Folder,
     proto::{Empty, StatusResponse},
-    renew,
+    renew, rumours,
     session::{self, Session},
     txn,
     wire::{Wire, path},
@@ -157,6 +158,10 @@ impl Backend for Etcd {
 
     async fn break_hold(&self, key: &Key, id: ClaimId, broken: &Broken) -> Result<BreakOutcome> {
         admin::break_hold(&self.shared, key, id, broken).await
+    }
+
+    fn rumours(&self, client: ClientId) -> Option<Rumours> {
+        Some(rumours::listen(self.shared.clone(), client))
     }
 
     async fn read_cell(&self, name: &str) -> Result<Option<Cell>> {

@@ -211,6 +211,7 @@ pub(crate) async fn break_hold(
     // Conditional on the holder: if it changed hands since we looked, nothing happens.
     let answer = store.topology.run(name, Weight::Plain, &scripts::BREAK, |command| {
         command.arg(1).arg(name).arg(&holder).arg(verb).arg(&permits).arg(&mark);
+        command.arg(names::breaks(id.client())).arg(id.to_string());
     });
     match answer.await.map_err(|fault| fault.into_error(Operation::Break))? {
         Value::Int(1) => Ok(BreakOutcome::Broken),

@@ -6,7 +6,7 @@
 //! our own beside it, `leasehold_…:{name}`, and expires by itself.
 //!
 //! Reading order: `claim` is one contender; `scripts/*.lua` is what the server does; `wire` is how requests get there,
-//! `bell` how wake-ups come back; `connect` is which server a name lives on; `admin`, `presence` and `doctor` are for
+//! `bell` how wake-ups come back, and `rumours` the news that a lock was broken; `connect` is which server a name lives on; `admin`, `presence` and `doctor` are for
 //! people.
 
 mod admin;
@@ -28,6 +28,7 @@ mod planted;
 mod presence;
 mod rate;
 mod redlock;
+mod rumours;
 mod scripts;
 mod sites;
 mod store;

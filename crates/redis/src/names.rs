@@ -53,6 +53,11 @@ pub(crate) fn sites(client: ClientId) -> String {
     format!("leasehold_sites:{client}")
 }
 
+/// Where a client is told which of its locks was broken.
+pub(crate) fn breaks(client: ClientId) -> String {
+    format!("leasehold_breaks:{client}")
+}
+
 /// All cells share a slot, so that their index can be kept with them.
 pub(crate) const CELL: &str = "leasehold_cell:{leasehold_cells}:";
 

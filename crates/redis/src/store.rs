@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use leasehold_core::{
-    ClaimId, Error, ErrorKind, Key, Operation, Result, Who,
+    ClaimId, ClientId, Error, ErrorKind, Key, Operation, Result, Who,
     backend::{
         Backend, BreakOutcome, Broken, Capabilities, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect,
-        Finding, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal, Sign,
-        StoreInfo,
+        Finding, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal,
+        Rumours, Sign, StoreInfo,
     },
 };
 use redis::{Cmd, Value};
@@ -23,7 +23,7 @@ use crate::{
     error::{Fault, conflict, misfit},
     names, permit,
     presence::Presence,
-    rate, scripts,
+    rate, rumours, scripts,
 };
 
 /// The most leases in one request: a script stops everything else on the server while it runs.
@@ -225,6 +225,10 @@ impl Backend for Redis {
 
     async fn break_hold(&self, key: &Key, id: ClaimId, broken: &Broken) -> Result<BreakOutcome> {
         admin::break_hold(&self.shared, key.full(), id, broken).await
+    }
+
+    fn rumours(&self, client: ClientId) -> Option<Rumours> {
+        Some(rumours::listen(self.shared.clone(), client))
     }
 
     async fn read_cell(&self, name: &str) -> Result<Option<Cell>> {

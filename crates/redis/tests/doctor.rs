@@ -149,13 +149,14 @@ async fn a_server_that_hides_its_settings_is_examined_as_far_as_it_goes() {
 #[tokio::test]
 async fn missing_rights_are_named_one_by_one() {
     let Some(stage) = Stage::set().await else { return };
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["~*", "&*", "+@all", "-hset"], "may not run hset"),
         (&["~*", "&*", "+@all", "-zadd", "-zrem"], "may not run zadd, zrem"),
         (&["~*", "&*", "+@all", "-set"], "may not run set"),
         (&["~*", "&*", "+@all", "-evalsha"], "may not run evalsha"),
         (&["~*", "&*", "+@all", "-subscribe"], "may not run subscribe"),
         (&["~*", "&other_*", "+@all"], "may not use channels such as redisson_countdownlatch__channel__{"),
+        (&["~*", "&redisson_*", "+@all"], "may not use channels such as leasehold_breaks:"),
         (
             &["~leasehold-*", "~redisson_*", "~leasehold_*", "&*", "+@all"],
             "keys such as {leasehold-doctor-rights}:timeout",

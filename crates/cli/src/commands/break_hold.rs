@@ -65,7 +65,7 @@ async fn decide(args: &Args, id: ClaimId, client: &Client, volume: Volume) -> Re
             print::note(
                 volume,
                 Volume::Normal,
-                "broken; the holder is told at its next renewal, its work may still run",
+                "broken; the holder is told by its next renewal at the latest, its work may still run",
             );
             Ok(Exit::Success)
         }

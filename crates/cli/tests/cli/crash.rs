@@ -1,13 +1,17 @@
 //! The lock and the child part ways: the program is killed, stopped, or told that its lock is gone.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
+use leasehold_testkit::servers::{redis::Redis, start_or_skip};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 
-use crate::common::{Outcome, Place, Running, wait_until};
+use crate::common::{Outcome, Place, Running, outcome, wait_until};
 
 /// A child that shows that it runs, and will not end when asked to.
 const STUBBORN: &str =
@@ -168,6 +172,30 @@ fn broken_by_an_operator() {
     }
     let again = place.run(&["break", "x", "--id", &id, "--reason", "again", "--yes"]);
     assert_eq!(again.code, 75, "{}", again.stderr);
+}
+
+/// The next renewal would come after twenty seconds, and say the same: here it is told before that.
+#[test]
+fn broken_by_an_operator_on_a_store_that_tells_at_once() {
+    let Some(server) = start_or_skip(Redis::start) else { return };
+    let place = Place::new();
+    let on_redis = |args: &[&str]| {
+        let mut command = place.bare(args);
+        command.env("LEASEHOLD_STORE", server.url());
+        command
+    };
+    let running = Running::start(&mut on_redis(&["run", "--ttl", "60s", "x", "--", "sh", "-c", WILLING]));
+    place.wait_for_line("beat");
+    let shown = outcome(&mut on_redis(&["show", "x", "-o", "json"]));
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let id = shown["holders"][0]["id"].as_str().unwrap();
+    let broken = outcome(&mut on_redis(&["break", "x", "--id", id, "--reason", "stuck since noon", "--yes"]));
+    assert_eq!(broken.code, 0, "{}", broken.stderr);
+    let begun = Instant::now();
+    let ended = running.end();
+    assert_eq!(ended.code, 79, "{}", ended.stderr);
+    assert!(ended.stderr.contains("stuck since noon"), "{}", ended.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(12), "told after {:?}", begun.elapsed());
 }
 
 #[test]

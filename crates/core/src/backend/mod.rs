@@ -39,6 +39,7 @@ mod quorum;
 mod rate;
 pub mod record;
 mod recorded;
+mod rumour;
 mod state;
 
 use std::sync::Arc;
@@ -57,11 +58,12 @@ pub use self::{
     quorum::{Quorum, QuorumOptions},
     rate::{Rate, RateAnswer, RateStep, Share},
     recorded::{Bell, RecordStore, Recorded},
+    rumour::{Rumour, Rumours},
     state::{BreakOutcome, Holder, Kind, LockPage, LockState, Waiter},
 };
 use crate::{
     error::{Error, ErrorKind, Operation, Result},
-    id::ClaimId,
+    id::{ClaimId, ClientId},
     key::Key,
     who::Who,
 };
@@ -110,9 +112,17 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
     /// walked while others come and go, or lie at several servers of which some are slow.
     async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage>;
 
-    /// Force-releases exactly this acquisition: its holder is told by its next renewal, the fence moves on and
-    /// waiters are woken.
+    /// Force-releases exactly this acquisition: its holder is told by its next renewal, or before it where the store has
+    /// [`rumours`](Self::rumours), the fence moves on and waiters are woken.
     async fn break_hold(&self, key: &Key, id: ClaimId, broken: &Broken) -> Result<BreakOutcome>;
+
+    /// Listens for forced releases of this client's locks, where the store can tell of them. `None` where it cannot: there
+    /// they are noticed by the next renewal. No I/O before the first poll, and called only for a client that has held
+    /// a lock for a while: what was broken before that must be told too.
+    fn rumours(&self, client: ClientId) -> Option<Rumours> {
+        let _ = client;
+        None
+    }
 
     /// Reads a cell: a small versioned value beside the locks, for jobs, audits and the like.
     async fn read_cell(&self, name: &str) -> Result<Option<Cell>>;

@@ -233,9 +233,11 @@ impl Hold {
         }
     }
 
-    /// The renewal to send now: for `asked`, or the usual lease, but never beyond `max_hold`.
+    /// The renewal to send now: for `asked`, or the usual lease, but never beyond `max_hold`. One that is not to be renewed
+    /// asks for what it has anyway, and so only whether it still has it.
     pub(super) fn renewal(&self, now: Instant, asked: Option<Duration>) -> Renew {
-        let ttl = asked.unwrap_or(self.spec.ttl);
+        let usual = if self.renews { self.spec.ttl } else { now.until(self.deadline()) };
+        let ttl = asked.unwrap_or(usual);
         let ttl = self.limit.map_or(ttl, |limit| ttl.min(now.until(limit)));
         Renew { key: self.spec.key.clone(), id: self.spec.id, mode: self.spec.mode, ttl }
     }

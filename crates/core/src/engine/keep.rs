@@ -5,7 +5,7 @@
 //! does not answer about one lock delays neither another's renewal nor the notice of its loss.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{Arc, PoisonError},
@@ -19,10 +19,11 @@ use super::{
     history::{self, History, Past},
     hold::Hold,
     presence::Presence,
+    rumour::{LASTING, Listening},
     time::{Clock, Instant, TICK},
 };
 use crate::{
-    backend::{Backend, Capabilities, ClaimSpec, Loss, Sign},
+    backend::{Backend, Capabilities, ClaimSpec, Loss, Rumour, Sign},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
@@ -184,6 +185,25 @@ impl Keeper {
         renewals
     }
 
+    /// Somebody may have ended these by force: they are due now. The renewal says whether it is so, by whom and why.
+    fn look_into(&self, rumours: &[Rumour], now: Instant) {
+        let any = rumours.contains(&Rumour::OfAny);
+        let ids: HashSet<ClaimId> = rumours.iter().filter_map(Rumour::id).collect();
+        let mut schedule = self.schedule();
+        schedule.order_fresh();
+        let meant = schedule.entries.values().filter(|hold| any || ids.contains(&hold.spec.id));
+        for hold in meant.cloned().collect::<Vec<_>>() {
+            schedule.remove(&hold);
+            hold.due.store(now.as_nanos(), Ordering::Relaxed);
+            schedule.entries.insert(entry(&hold), hold);
+        }
+    }
+
+    /// Whether something has been held for a while.
+    fn holds_on(&self, now: Instant) -> bool {
+        self.schedule().entries.values().any(|hold| hold.begun.after(LASTING) <= now)
+    }
+
     /// How long to sleep: to the next entry, but a tick at most while there are any. `None` ends the task.
     fn sleep(&self, now: Instant, was_idle: &mut bool) -> Option<Duration> {
         let mut schedule = self.schedule();
@@ -233,6 +253,7 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
     let _end = End(keeper.clone());
     let mut rounds = FuturesUnordered::<Pin<Box<dyn Future<Output = ()> + Send>>>::new();
     let mut was_idle = true;
+    let mut listening = Listening::default();
     // Cloned by the one round of history that is under way: what comes meanwhile waits where it is counted.
     let writing = Arc::new(());
     loop {
@@ -254,11 +275,15 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
                 drop(writing);
             }));
         }
+        if !listening.has_begun() && keeper.holds_on(clock.now()) {
+            listening.begin(&*backend, who.client);
+        }
         let Some(sleep) = keeper.sleep(clock.now(), &mut was_idle) else { return };
         tokio::select! {
             biased;
             () = keeper.bell.notified() => {}
             Some(()) = rounds.next(), if !rounds.is_empty() => {}
+            rumours = listening.next(&clock) => keeper.look_into(&rumours, clock.now()),
             () = clock.pause(sleep) => {}
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
-//! how a lock is given back, [`history`] is what is written down of it, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`gate`] lets one waiter of a process speak
+//! how a lock is given back, [`history`] is what is written down of it, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`rumour`] is what is heard of our own locks between renewals, [`gate`] lets one waiter of a process speak
 //! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`proclaimed`] is what a leader says of itself, [`book`] is what the store keeps of a job and [`ledger`] reads and writes it, [`mint`] makes ids of a [`counter`], [`sighting`] is what time it is for all, [`time`] is all time.
 //!
 //! Nothing here is left to chance: every `select!` has an order and whoever is rung is rung in line, so that on a test's
@@ -27,6 +27,7 @@ pub(crate) mod mint;
 pub(crate) mod past;
 mod presence;
 pub(crate) mod proclaimed;
+mod rumour;
 mod sighting;
 mod tally;
 pub(crate) mod throttle;

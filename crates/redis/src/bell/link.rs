@@ -23,7 +23,8 @@ pub(super) struct Link {
 
 /// What a server says.
 pub(super) enum Heard {
-    Message(String),
+    /// The channel, and what was said there.
+    Message(String, String),
     /// The server took a channel away, or confirms that we left it.
     Left(String),
     End,
@@ -62,10 +63,10 @@ impl Link {
     pub(super) async fn open(dialer: &Dialer) -> Result<Self, RedisError> {
         let (sender, heard) = mpsc::unbounded_channel();
         let told = move |push: PushInfo| {
-            let channel = || push.data.first().and_then(text).unwrap_or_default();
+            let part = |at: usize| push.data.get(at).and_then(text).unwrap_or_default();
             let told = match push.kind {
-                PushKind::Message | PushKind::SMessage => Heard::Message(channel()),
-                PushKind::SUnsubscribe => Heard::Left(channel()),
+                PushKind::Message | PushKind::SMessage => Heard::Message(part(0), part(1)),
+                PushKind::SUnsubscribe => Heard::Left(part(0)),
                 PushKind::Disconnection => Heard::End,
                 _ => return Ok(()),
             };

@@ -10,24 +10,29 @@
 //! another place: what is told there would not be heard here.
 
 mod link;
+mod rings;
 
 use std::{
     collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use redis::RedisError;
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::Instant,
 };
 
-use self::link::{Heard, Link, Say};
+pub(crate) use self::rings::{Bell, MISSED, Ring};
+use self::{
+    link::{Heard, Link, Say},
+    rings::Rings,
+};
 use crate::{
     config::Address,
     error::Fault,
@@ -44,37 +49,12 @@ pub(crate) struct Ear {
     next: Arc<AtomicU64>,
 }
 
-/// One claim's share of it, from joining to drop.
-#[derive(Debug)]
-pub(crate) struct Bell {
-    ear: Ear,
-    token: u64,
-    rings: Arc<Rings>,
-    /// Until it is known that the channels are subscribed.
-    arming: Option<oneshot::Receiver<Result<(), Fault>>>,
-}
-
-/// What a bell says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ring {
-    /// Look for yourself.
-    Look,
-    /// The same, and this is not where to listen any more.
-    Astray,
-}
-
 /// Where something is told.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     pub(crate) name: String,
     /// It belongs to a slot of this server, and may be told by slot.
     pub(crate) by_slot: bool,
-}
-
-#[derive(Debug, Default)]
-struct Rings {
-    bell: Notify,
-    is_astray: AtomicBool,
 }
 
 enum Order {
@@ -110,11 +90,24 @@ impl Ear {
 
     /// Begins to listen on these channels. No I/O here; [`Bell::rung`] first waits until they are subscribed.
     pub(crate) fn join(&self, channels: Vec<Channel>) -> Bell {
-        let token = self.next.fetch_add(1, Ordering::Relaxed);
-        let rings = Arc::new(Rings::default());
+        self.enter(channels, Rings::default())
+    }
+
+    /// The same on one channel, for one who wants to know what is said there, and can do without: where we may not listen,
+    /// it is told so, and the others go on.
+    pub(crate) fn hear(&self, channel: Channel) -> Bell {
+        self.enter(vec![channel], Rings::hearing())
+    }
+
+    fn enter(&self, channels: Vec<Channel>, rings: Rings) -> Bell {
+        let (token, rings) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::new(rings));
         let (armed, arming) = oneshot::channel();
         drop(self.orders.send(Order::Join { token, channels, rings: rings.clone(), armed }));
-        Bell { ear: self.clone(), token, rings, arming: Some(arming) }
+        Bell::new(self.clone(), token, rings, arming)
+    }
+
+    fn leave(&self, token: u64) {
+        drop(self.orders.send(Order::Leave { token }));
     }
 
     /// Listens elsewhere from now on, unless it does so already.
@@ -129,27 +122,6 @@ impl Ear {
 
     pub(crate) fn close(&self) {
         drop(self.orders.send(Order::Close));
-    }
-}
-
-impl Bell {
-    /// Completes when the channels are subscribed, the first time, and then whenever it was rung since.
-    /// Dropping it loses nothing.
-    pub(crate) async fn rung(&mut self) -> Result<Ring, Fault> {
-        if let Some(arming) = &mut self.arming {
-            let armed = arming.await.unwrap_or(Err(Fault::Closed));
-            self.arming = None;
-            armed?;
-        } else {
-            self.rings.bell.notified().await;
-        }
-        Ok(if self.rings.is_astray.load(Ordering::Acquire) { Ring::Astray } else { Ring::Look })
-    }
-}
-
-impl Drop for Bell {
-    fn drop(&mut self) {
-        drop(self.ear.orders.send(Order::Leave { token: self.token }));
     }
 }
 
@@ -207,7 +179,7 @@ impl Listener {
                         self.take(order);
                     }
                 }
-                Event::Heard(Heard::Message(channel)) => self.ring(&channel),
+                Event::Heard(Heard::Message(channel, word)) => self.ring(&channel, &word),
                 Event::Heard(Heard::Left(channel)) => self.left(&channel),
                 Event::Heard(Heard::End) => self.lose(),
                 Event::Timer => {}
@@ -262,9 +234,9 @@ impl Listener {
         }
     }
 
-    fn ring(&self, channel: &str) {
+    fn ring(&self, channel: &str, word: &str) {
         for rings in self.channels.get(channel).into_iter().flat_map(|listeners| listeners.bells.values()) {
-            rings.bell.notify_one();
+            rings.ring(word);
         }
     }
 
@@ -279,8 +251,7 @@ impl Listener {
     fn stray(&mut self, channel: &str) {
         let Some(listeners) = self.channels.remove(channel) else { return };
         for rings in listeners.bells.values() {
-            rings.is_astray.store(true, Ordering::Release);
-            rings.bell.notify_one();
+            rings.stray();
         }
         self.empty.push((Instant::now() + LINGER, channel.to_owned()));
     }
@@ -298,10 +269,22 @@ impl Listener {
         if let Err(error) = self.try_settle().await {
             tracing::debug!(%error, "no messages from Redis");
             self.lose();
+            if error.code() == Some("NOPERM") {
+                self.do_without();
+            }
             self.not_before = Some(Instant::now() + self.pause.next());
             for armed in self.arming.drain(..) {
                 drop(armed.send(Err(Fault::NotSent(error.clone()))));
             }
+        }
+    }
+
+    /// Sends those elsewhere who can do without what they listen for: it may be their channel that we may not listen on.
+    fn do_without(&mut self) {
+        let can = |listeners: &Listeners| listeners.bells.values().all(|rings| rings.can_do_without());
+        let channels = self.channels.iter().filter(|(_, listeners)| can(listeners));
+        for channel in channels.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.stray(&channel);
         }
     }
 
@@ -360,7 +343,7 @@ impl Listener {
         if std::mem::take(&mut self.missed) {
             // Everybody looks for themselves, also those who have just come: that costs one look.
             for rings in self.channels.values().flat_map(|listeners| listeners.bells.values()) {
-                rings.bell.notify_one();
+                rings.ring(MISSED);
             }
         }
         Ok(())

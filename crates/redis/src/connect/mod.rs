@@ -166,6 +166,11 @@ impl dyn Topology {
         self.node(name).ear.join(channels.collect())
     }
 
+    /// Listens to what is said on a channel that belongs to no name: it is told plainly, on whichever server.
+    pub(crate) fn hear(&self, channel: String) -> Bell {
+        self.node(&channel).ear.hear(Channel { name: channel, by_slot: false })
+    }
+
     /// How something is told on a channel that may be in another slot than its name: scripts reach no other slot.
     pub(crate) fn verb_on(&self, name: &str, channel: &str) -> &'static str {
         let is_elsewhere = self.is_sharded() && names::slot(channel) != names::slot(name);

@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use leasehold_core::{Operation, Result, backend::Finding};
+use leasehold_core::{ClientId, Operation, Result, backend::Finding};
 use redis::{Cmd, ServerError};
 
 use super::Terms;
 use crate::{
+    bell::Ring,
     connect::{Node, Topology},
     error::Fault,
     names,
@@ -145,7 +146,7 @@ impl Rights<'_> {
         };
         let mut words = vec![format!("ACL SETUSER {who} resetkeys")];
         words.extend(self.keys().iter().map(|pattern| quoted(&format!("~{pattern}"))));
-        words.push("resetchannels &redisson_* -@all".to_owned());
+        words.push("resetchannels &redisson_* &leasehold_* -@all".to_owned());
         words.extend(self.commands().iter().map(|command| format!("+{command}")));
         words.join(" ")
     }
@@ -225,17 +226,15 @@ async fn try_listening(topology: &dyn Topology, name: &str, missing: &mut Missin
         let mut bell = topology.listen(name, vec![channel.clone()]);
         async move { (channel, bell.rung().await) }
     });
-    for (channel, heard) in join_all(bells).await {
-        match heard {
-            Ok(_) => {}
-            Err(Fault::NotSent(error)) if error.code() == Some("NOPERM") => {
-                missing.note("subscribe", verdict("NOPERM", error.detail().unwrap_or_default()), &channel);
-            }
-            Err(Fault::NotSent(error)) if error.to_string().contains("unknown command") => {
-                missing.unknown.insert("subscribe");
-            }
-            Err(fault) => missing.deaf = Some(fault.into_error(Operation::Connect).to_string()),
-        }
+    let heard = join_all(bells).await;
+    if heard.iter().all(|(_, heard)| heard.is_ok()) {
+        // By itself: where this one is refused, the others are none the worse.
+        let channel = names::breaks(ClientId::random());
+        let heard = topology.hear(channel.clone()).rung().await;
+        missing.note_heard(&channel, heard);
+    }
+    for (channel, heard) in heard {
+        missing.note_heard(&channel, heard);
     }
 }
 
@@ -274,6 +273,20 @@ impl Missing {
             Verdict::Unknown => drop(self.unknown.insert(command)),
             Verdict::Key => drop(self.keys.insert(place.to_owned())),
             Verdict::Channel => drop(self.channels.insert(place.to_owned())),
+        }
+    }
+
+    /// What came of listening on a channel.
+    fn note_heard(&mut self, channel: &str, heard: Result<Ring, Fault>) {
+        match heard {
+            Ok(_) => {}
+            Err(Fault::NotSent(error)) if error.code() == Some("NOPERM") => {
+                self.note("subscribe", verdict("NOPERM", error.detail().unwrap_or_default()), channel);
+            }
+            Err(Fault::NotSent(error)) if error.to_string().contains("unknown command") => {
+                self.unknown.insert("subscribe");
+            }
+            Err(fault) => self.deaf = Some(fault.into_error(Operation::Connect).to_string()),
         }
     }
 
@@ -433,7 +446,9 @@ mod tests {
         let alone = Terms { is_cluster: false, is_found: false, username: None, db: 0, wait_replicas: 0 };
         let line = Rights { prefix: "", terms: &alone }.line("app");
         assert!(
-            line.starts_with("ACL SETUSER app on resetkeys ~* resetchannels &redisson_* -@all +"),
+            line.starts_with(
+                "ACL SETUSER app on resetkeys ~* resetchannels &redisson_* &leasehold_* -@all +"
+            ),
             "{line}"
         );
         let default = Rights { prefix: "", terms: &alone }.line(DEFAULT);

@@ -82,7 +82,7 @@ impl Stage {
     }
 
     async fn channels(&self) -> Vec<String> {
-        self.redis.raw(&["PUBSUB", "CHANNELS"]).await
+        self.redis.raw(&["PUBSUB", "CHANNELS", "redisson_*"]).await
     }
 
     /// Until so many stand in the line of a name.

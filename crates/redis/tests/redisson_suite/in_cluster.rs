@@ -9,15 +9,16 @@ use crate::common::eventually;
 /// One cluster for the cases that run at the same time: each has names of its own.
 static CLUSTER: Shared<Cluster> = Shared::new();
 
-/// Plays on the cluster with two clients; afterwards nobody listens on any of its servers.
+/// Plays on the cluster with two clients; afterwards nobody waits on any of its servers.
 async fn play(case: impl AsyncFnOnce(&Cluster, &Client, &Client)) {
     let started = tokio::task::spawn_blocking(|| CLUSTER.get_or_skip(Cluster::start));
     let Some(cluster) = started.await.unwrap() else { return };
     let (ours, theirs) = (client(&cluster, "").await, client(&cluster, "").await);
     case(&cluster, &ours, &theirs).await;
     for word in ["CHANNELS", "SHARDCHANNELS"] {
-        let silent =
-            |node: usize| cluster.nodes()[node].demand(&["PUBSUB", word]).unwrap().parts().is_empty();
+        let silent = |node: usize| {
+            cluster.nodes()[node].demand(&["PUBSUB", word, "redisson_*"]).unwrap().parts().is_empty()
+        };
         eventually(async || (0..cluster.nodes().len()).all(silent)).await;
     }
 }

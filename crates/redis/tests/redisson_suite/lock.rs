@@ -70,7 +70,9 @@ async fn test_single_pub_sub() {
             stage.heard_by(&format!("redisson_lock__channel:{{{name}}}"), 1).await;
         }
         let listening: String = stage.raw(&["CLIENT", "LIST", "TYPE", "pubsub"]).await;
-        assert_eq!(listening.lines().count(), 1, "one connection listens for the whole client");
+        // The other client holds, and may listen on the one channel that tells of breaks.
+        let waiting = listening.lines().filter(|line| !line.contains(" sub=1 ")).count();
+        assert_eq!(waiting, 1, "one connection listens for the whole client");
         for guard in held {
             guard.release().await.unwrap();
         }

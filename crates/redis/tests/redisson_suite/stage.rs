@@ -63,9 +63,9 @@ impl Stage {
         self.redis.bare = common::bare(&self.redis.server.url()).await;
     }
 
-    /// What is subscribed.
+    /// What is subscribed by those who wait.
     pub(crate) async fn channels(&self) -> Vec<String> {
-        self.raw(&["PUBSUB", "CHANNELS"]).await
+        self.raw(&["PUBSUB", "CHANNELS", "redisson_*"]).await
     }
 
     /// Until so many clients listen on this channel.

@@ -7,11 +7,11 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use leasehold_core::{
-    ClaimId, Key, Result, Who,
+    ClaimId, ClientId, Key, Result, Who,
     backend::{
         Backend, BreakOutcome, Broken, Capabilities, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect,
-        Finding, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal, Sign,
-        StoreInfo,
+        Finding, LatchStep, LockPage, LockState, Mode, RateAnswer, RateStep, Release, Renew, Renewal,
+        Rumours, Sign, StoreInfo,
     },
 };
 
@@ -137,6 +137,10 @@ impl Backend for Scripted {
     async fn break_hold(&self, key: &Key, id: ClaimId, broken: &Broken) -> Result<BreakOutcome> {
         let (key, broken) = (key.clone(), broken.clone());
         self.play(Verb::Break, |inner| async move { inner.break_hold(&key, id, &broken).await }).await
+    }
+
+    fn rumours(&self, client: ClientId) -> Option<Rumours> {
+        self.inner.rumours(client)
     }
 
     async fn read_cell(&self, name: &str) -> Result<Option<Cell>> {

@@ -39,6 +39,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures_util::{StreamExt, stream::select_all};
 
 pub use self::options::QuorumOptions;
 use self::{
@@ -48,11 +49,11 @@ use self::{
 };
 use super::{
     Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, Finding, LatchStep,
-    LockPage, LockState, Mode, Release, Renew, Renewal, Sign, StoreInfo,
+    LockPage, LockState, Mode, Release, Renew, Renewal, Rumours, Sign, StoreInfo,
 };
 use crate::{
     error::{Operation, Result},
-    id::ClaimId,
+    id::{ClaimId, ClientId},
     key::Key,
     time::Clock,
     who::Who,
@@ -215,6 +216,13 @@ impl Backend for Quorum {
         let outcomes = vote::majority(&self.shared, Operation::Break, self.shared.ask_all(ask).await)?;
         let is_broken = outcomes.contains(&BreakOutcome::Broken);
         Ok(if is_broken { BreakOutcome::Broken } else { BreakOutcome::NotHeld })
+    }
+
+    /// Of every member that has any: the others still have the lock when the first tells of it, so each is looked into.
+    fn rumours(&self, client: ClientId) -> Option<Rumours> {
+        let heard = self.shared.members.iter().filter_map(|member| member.backend().rumours(client));
+        let heard: Vec<Rumours> = heard.collect();
+        (!heard.is_empty()).then(|| select_all(heard).boxed())
     }
 
     async fn read_cell(&self, _name: &str) -> Result<Option<Cell>> {
