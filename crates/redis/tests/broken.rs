@@ -71,6 +71,7 @@ async fn whoever_was_handed_a_lock_hears_that_it_was_broken() {
     first.release().await.unwrap();
     let heir = heir.await.unwrap();
     assert_eq!(heir.id(), id, "it is the same acquisition");
+    eventually(async || listening(&stage).await == 1).await;
     is_told(&other, &heir).await;
 }
 

@@ -186,6 +186,8 @@ fn broken_by_an_operator_on_a_store_that_tells_at_once() {
     };
     let running = Running::start(&mut on_redis(&["run", "--ttl", "60s", "x", "--", "sh", "-c", WILLING]));
     place.wait_for_line("beat");
+    let listens = || server.command(&["PUBSUB", "CHANNELS", "leasehold_breaks:*"]).unwrap() == "*1";
+    wait_until("a holder that listens", listens);
     let shown = outcome(&mut on_redis(&["show", "x", "-o", "json"]));
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let id = shown["holders"][0]["id"].as_str().unwrap();
