@@ -71,8 +71,8 @@ async fn test_single_pub_sub() {
         }
         let listening: String = stage.raw(&["CLIENT", "LIST", "TYPE", "pubsub"]).await;
         // The other client holds, and may listen on the one channel that tells of breaks.
-        let waiting = listening.lines().filter(|line| !line.contains(" sub=1 ")).count();
-        assert_eq!(waiting, 1, "one connection listens for the whole client");
+        let lines = listening.lines().filter(|line| !line.contains(" sub=1 ")).count();
+        assert_eq!(lines, 1, "one connection listens for the whole client");
         for guard in held {
             guard.release().await.unwrap();
         }
