@@ -189,7 +189,8 @@ impl Listener {
     }
 
     async fn event(&mut self) -> Event {
-        let timer = self.empty.first().map(|(when, _)| *when).into_iter().chain(self.not_before).min();
+        // Until the server is tried again nobody is let go either.
+        let timer = self.not_before.or_else(|| self.empty.first().map(|(when, _)| *when));
         let Self { inbox, link, .. } = self;
         tokio::select! {
             order = inbox.recv() => Event::Order(order),
@@ -378,5 +379,50 @@ async fn next(link: &mut Option<Link>) -> Heard {
     match link {
         Some(link) => link.next().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::RedisConfig, wire::Whereabouts};
+
+    /// A listener whose server is nowhere.
+    fn stranded(inbox: mpsc::UnboundedReceiver<Order>) -> Listener {
+        let (config, nowhere) = (RedisConfig::unix("/nowhere"), Address::Unix("/nowhere".into()));
+        Listener {
+            dialer: Dialer::new(Arc::new(config), Whereabouts::Fixed(nowhere)),
+            inbox,
+            link: None,
+            joined: HashMap::new(),
+            channels: HashMap::new(),
+            plain: HashSet::new(),
+            by_slot: HashSet::new(),
+            leaving: HashSet::new(),
+            empty: Vec::new(),
+            arming: Vec::new(),
+            missed: false,
+            pause: Pause::default(),
+            not_before: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_looked_at_again_before_the_server_is_tried_again() {
+        let (_orders, inbox) = mpsc::unbounded_channel();
+        let mut listener = stranded(inbox);
+        // A server that has been away for a while is tried seldom.
+        for token in 0..10 {
+            let channels = vec![Channel { name: "a".to_owned(), by_slot: false }];
+            let (armed, _) = oneshot::channel();
+            listener.take(Order::Join { token, channels, rings: Arc::default(), armed });
+            listener.not_before = None;
+            listener.settle().await;
+            listener.take(Order::Leave { token });
+        }
+        let then = listener.not_before.expect("there is no server");
+        assert!(!listener.empty.is_empty() && Instant::now() + LINGER < then);
+        assert!(matches!(listener.event().await, Event::Timer));
+        assert!(Instant::now() >= then, "too soon by {:?}", then - Instant::now());
     }
 }
