@@ -7,7 +7,10 @@ mod common;
 use std::time::Duration;
 
 use common::{eventually, spawn};
-use leasehold_core::{Client, ErrorKind, backend::Level};
+use leasehold_core::{
+    Client, ErrorKind,
+    backend::{Backend, Level},
+};
 use leasehold_redis::{Redis, RedisConfig};
 use leasehold_testkit::servers::{
     redis::{Keeps, Replicated, Sentinels, Setup},
@@ -64,6 +67,22 @@ async fn when_the_primary_dies_the_next_one_is_found() {
     // A dead sentinel matters to nobody.
     servers.sentinels_mut()[0].crash().unwrap();
     works_again(&connect(&servers.url()).await, "a").await;
+}
+
+/// Only those who want to hear of moves listen to a sentinel.
+fn listeners(servers: &Sentinels) -> usize {
+    let lists = servers.sentinels().iter().map(|sentinel| sentinel.ask(&["CLIENT", "LIST"]).unwrap());
+    lists.map(|list| list.text().unwrap().matches(" sub=1 ").count()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_closed_leaves_the_sentinels_alone_though_somebody_still_has_it() {
+    let Some(servers) = start_or_skip(Sentinels::start) else { return };
+    let store = Redis::open(RedisConfig::from_url(&servers.url()).unwrap()).await.unwrap();
+    eventually(async || listeners(&servers) == 1).await;
+    store.close().await.unwrap();
+    eventually(async || listeners(&servers) == 0).await;
+    drop(store);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::{fmt::Debug, sync::Arc, time::Instant};
 use async_trait::async_trait;
 use leasehold_core::{Error, Operation, Result, backend::Guarantee};
 use redis::{Cmd, ServerError, Value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use self::{cluster::Cluster, primary::Primary, replicas::Replicas, sentinel::Sentinels, single::Single};
 use crate::{
@@ -217,6 +217,7 @@ pub(crate) struct Node {
     pub(crate) wire: Wire,
     confirmed: Option<Wire>,
     pub(crate) ear: Ear,
+    is_closed: watch::Sender<bool>,
 }
 
 impl Node {
@@ -230,7 +231,8 @@ impl Node {
         let dialer = Dialer::new(config.clone(), to).telling(trouble);
         let asked = Confirmation { replicas: config.wait_replicas, timeout: config.replica_timeout };
         let confirmed = (asked.replicas > 0).then(|| Wire::start(dialer.clone(), Some(asked)));
-        Self { wire: Wire::start(dialer.clone(), None), confirmed, ear: Ear::start(dialer) }
+        let wire = Wire::start(dialer.clone(), None);
+        Self { wire, confirmed, ear: Ear::start(dialer), is_closed: watch::Sender::new(false) }
     }
 
     fn wire(&self, weight: Weight) -> &Wire {
@@ -249,7 +251,14 @@ impl Node {
         self.ear.leave_for(elsewhere.cloned());
     }
 
+    /// Completes when it is closed, or nobody has it any more.
+    fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut told = self.is_closed.subscribe();
+        async move { drop(told.wait_for(|is_closed| *is_closed).await) }
+    }
+
     pub(crate) fn close(&self) {
+        self.is_closed.send_replace(true);
         self.wire.close();
         if let Some(confirmed) = &self.confirmed {
             confirmed.close();

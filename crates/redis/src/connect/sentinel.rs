@@ -56,22 +56,26 @@ impl Sentinels {
         }
     }
 
-    /// Tells this node of every move, for as long as somebody has it.
+    /// Tells this node of every move, until it is closed or nobody has it any more.
     pub(crate) fn watch(self: Arc<Self>, node: &Arc<Node>) {
-        let node = Arc::downgrade(node);
+        let (over, node) = (node.over(), Arc::downgrade(node));
         tokio::runtime::Handle::current().spawn(async move {
-            let pause = Pause::default();
-            for turn in 0.. {
-                let sentinel = &self.dialers[turn % self.dialers.len()];
-                if let Err(error) = self.listen(sentinel, &node, &pause).await {
-                    tracing::debug!(%error, "no messages from a sentinel");
-                }
-                if node.strong_count() == 0 {
-                    return;
-                }
-                tokio::time::sleep(pause.next()).await;
+            tokio::select! {
+                () = over => {}
+                () = self.listen_on(&node) => {}
             }
         });
+    }
+
+    /// Listens to one after the other, for ever.
+    async fn listen_on(&self, node: &Weak<Node>) {
+        let pause = Pause::default();
+        for sentinel in self.dialers.iter().cycle() {
+            if let Err(error) = self.listen(sentinel, node, &pause).await {
+                tracing::debug!(%error, "no messages from a sentinel");
+            }
+            tokio::time::sleep(pause.next()).await;
+        }
     }
 
     /// Listens to one of them until it fails or nobody needs it any more.
