@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use common::{Stage, eventually, spec};
 use futures_util::FutureExt;
@@ -57,6 +57,30 @@ async fn a_request_that_arrives_after_its_claim_is_gone_grants_nothing() {
     // The late request has come when another on its connection would have been answered: its client is gone, so look.
     eventually(async || stage.calls("evalsha").await + stage.calls("eval").await >= 5).await;
     assert!(other.lock("late").try_acquire().await.unwrap().is_some());
+}
+
+/// A name that loses an answer now and then would keep a mark of every one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mark_of_an_abandoned_request_goes_when_its_time_is_up() {
+    let Some(stage) = Stage::set().await else { return };
+    let line = Faultline::before(stage.server.address(), Speech::Resp).unwrap();
+    let url = format!("redis://{}?command_timeout=500ms", line.address());
+    let store = Redis::open(RedisConfig::from_url(&url).unwrap()).await.unwrap();
+    let abandon = async || {
+        let asked = spec("a", Mode::Exclusive, Shape::Lock);
+        let mut claim = store.claim(asked.clone());
+        let hit = line.swallow_reply(b"EVALSHA", 1);
+        let lost = claim.attempt().await.unwrap_err();
+        assert_eq!((lost.kind(), hit.times()), (ErrorKind::Indeterminate, 1));
+        drop(claim.release().await.unwrap());
+        asked.id.to_string()
+    };
+    let marks = async || stage.raw::<Vec<String>>(&["ZRANGE", "leasehold_late:{a}", "0", "-1"]).await;
+    let (first, second) = (abandon().await, abandon().await);
+    assert_eq!(BTreeSet::from_iter(marks().await), BTreeSet::from([first.clone(), second.clone()]));
+    let _: u64 = stage.raw(&["ZADD", "leasehold_late:{a}", "XX", "CH", "1", &first]).await;
+    let third = abandon().await;
+    assert_eq!(BTreeSet::from_iter(marks().await), BTreeSet::from([second, third]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ local member, channel = ARGV[9] .. ' ' .. id, 'redisson_sc:' .. tag
 local late, holds = 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag
 
 -- Together with what is never there: see insist_on_all.
-if redis.call('exists', late, NEVER) == 1 and redis.call('hexists', late, id) == 1 then
+if redis.call('exists', late, NEVER) == 1 and redis.call('zscore', late, id) then
   return { 'withdrawn' }
 end
 

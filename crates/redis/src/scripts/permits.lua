@@ -9,7 +9,7 @@ local late, holds, marker = 'leasehold_late:' .. tag, 'leasehold_holds:' .. tag,
 local KEEP = 604800000
 
 -- Together with what is never there: see insist_on_all.
-if redis.call('exists', late, NEVER) == 1 and redis.call('hexists', late, id) == 1 then
+if redis.call('exists', late, NEVER) == 1 and redis.call('zscore', late, id) then
   return { 'withdrawn' }
 end
 

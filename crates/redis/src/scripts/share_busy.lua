@@ -1,5 +1,5 @@
 -- Somebody or something is there.
-if redis.call('hexists', late, id) == 1 then
+if redis.call('zscore', late, id) then
   return { 'withdrawn' }
 end
 local kind, number = kind_of()

@@ -15,11 +15,12 @@ if ARGV[6] == 'leave' then
   end
 end
 if barrier > 0 then
-  -- A request of this acquisition may still be on its way; it must find that it is over. Deleting first makes this a
-  -- write that a full server takes.
-  redis.call('hdel', 'leasehold_late:' .. tag, id)
-  redis.call('hset', 'leasehold_late:' .. tag, id, 1)
-  redis.call('pexpire', 'leasehold_late:' .. tag, barrier)
+  -- A request of this acquisition may still be on its way; it must find that it is over. Those whose time is up go, or a
+  -- name that loses an answer now and then would keep them all. Removing first makes this a write that a full server takes.
+  local late = 'leasehold_late:' .. tag
+  redis.call('zrem', late, id, unpack(redis.call('zrangebyscore', late, 0, now, 'limit', 0, 1000)))
+  redis.call('zadd', late, now + barrier, id)
+  redis.call('pexpire', late, barrier)
 end
 if found then
   return 1
