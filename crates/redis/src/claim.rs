@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Error, Operation, Result,
+    Error, ErrorKind, Operation, Result,
     backend::{Attempt, Busy, Claim, ClaimSpec, Grant, Holds, Mode, Release, Renewal, Shape},
     planted::{Bug, planted},
 };
@@ -38,6 +38,8 @@ pub(crate) struct RedisClaim {
     /// It has begun to wait: from then on a fair claim stands in line.
     waits: bool,
     trace: Trace,
+    /// What was taken back may still be on its way, and would take away whatever it wins from now on.
+    is_spent: bool,
     /// The count was written once: what there is may have another shape by now.
     recounted: bool,
 }
@@ -68,7 +70,8 @@ impl RedisClaim {
     pub(crate) fn new(store: Arc<Shared>, spec: Arc<ClaimSpec>) -> Self {
         let form = Form::of(&spec, store.layout);
         let id = spec.id.to_string();
-        Self { store, spec, id, form, bell: None, waits: false, trace: Trace::None, recounted: false }
+        let (waits, is_spent, recounted) = Default::default();
+        Self { store, spec, id, form, bell: None, waits, trace: Trace::None, is_spent, recounted }
     }
 
     fn name(&self) -> &str {
@@ -140,6 +143,39 @@ impl RedisClaim {
         }
     }
 
+    /// Gives back all there is of this claim. Not a future of its own, as [`run`](Self::run).
+    fn unlock(&self, barrier: u64) -> impl Future<Output = Result<Value, Fault>> + Send + '_ {
+        let told = self.store.presence.is_told(self.spec.id);
+        let usual = !told && barrier == 0 && !self.recounted && !self.spec.fair && self.spec.label.is_none();
+        let shape = match self.form {
+            _ if !usual => "",
+            Form::Fenced => Form::Lock.word(),
+            form => form.word(),
+        };
+        let permits = permit::of(self.spec.id, self.spec.mode);
+        let verb = self.store.topology.verb();
+        let line = if self.spec.fair { "leave" } else { "" };
+        self.run(Weight::Plain, &scripts::UNLOCK, move |command| {
+            command.arg(&self.id).arg(verb).arg(shape).arg(&permits);
+            command.arg(barrier).arg(line).arg(u8::from(told));
+        })
+    }
+
+    /// Gives back what too few replicas have, and goes on. No barrier yet, though an earlier answer may be missing: it
+    /// would keep this claim from ever winning. Its end sets one, and tries again if this fails.
+    async fn take_back(&mut self) {
+        match self.unlock(0).await {
+            Ok(_) => {
+                self.store.presence.forget(self.spec.id);
+                if self.trace == Trace::Entry {
+                    self.trace = Trace::None;
+                }
+            }
+            Err(Fault::Unknown(_)) => self.is_spent = true,
+            Err(_) => {}
+        }
+    }
+
     async fn understand(&self, value: Value) -> Result<Attempt> {
         let ttl = self.spec.ttl;
         if self.form == Form::Open {
@@ -195,6 +231,11 @@ impl RedisClaim {
 #[async_trait]
 impl Claim for RedisClaim {
     async fn attempt(&mut self) -> Result<Attempt> {
+        if self.is_spent {
+            let message =
+                "an earlier try was taken back without an answer, so this one cannot win; acquire anew";
+            return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, message));
+        }
         self.store.presence.introduce(&*self.store.topology, &self.spec);
         let before = std::mem::replace(&mut self.trace, Trace::Unknown);
         let answer = self.ask().await;
@@ -207,9 +248,8 @@ impl Claim for RedisClaim {
             self.trace = Trace::Entry;
         }
         match unconfirmed {
-            // Taken back at once; if that fails too, whoever drops this claim tries again.
             Some(fault) if matches!(attempt, Attempt::Granted(_)) => {
-                drop(self.release().await);
+                self.take_back().await;
                 Err(fault.into_error(Operation::Acquire))
             }
             _ => Ok(attempt),
@@ -277,23 +317,8 @@ impl Claim for RedisClaim {
             return Ok(Release::Released);
         }
         let barrier = if self.trace == Trace::Unknown { BARRIER } else { 0 };
-        let usual = !told && barrier == 0 && !self.recounted && !self.spec.fair && self.spec.label.is_none();
-        let shape = match self.form {
-            _ if !usual => "",
-            Form::Fenced => Form::Lock.word(),
-            form => form.word(),
-        };
-        let permits = permit::of(self.spec.id, self.spec.mode);
-        let verb = self.store.topology.verb();
-        let line = if self.spec.fair { "leave" } else { "" };
-        let id = &self.id;
-        let answer = self
-            .run(Weight::Plain, &scripts::UNLOCK, move |command| {
-                command.arg(id).arg(verb).arg(shape).arg(&permits);
-                command.arg(barrier).arg(line).arg(u8::from(told));
-            })
-            .await;
-        let released = answer::release(&answer.map_err(|fault| fault.into_error(Operation::Release))?)?;
+        let answer = self.unlock(barrier).await.map_err(|fault| fault.into_error(Operation::Release))?;
+        let released = answer::release(&answer)?;
         self.store.presence.forget(self.spec.id);
         self.trace = Trace::None;
         Ok(released)

@@ -23,11 +23,14 @@ use leasehold_testkit::{
 
 /// A primary with one replica behind a faultline, and a store that asks the replica to confirm.
 async fn set(brand: Brand) -> Option<(Replicated, Faultline, Redis)> {
+    set_with(brand, "replica_timeout=250ms&command_timeout=500ms").await
+}
+
+async fn set_with(brand: Brand, options: &str) -> Option<(Replicated, Faultline, Redis)> {
     let servers = start_or_skip(|| Replicated::start_as(1, &Setup::new().with_brand(brand)))?;
     let line = Faultline::before(servers.primary().address(), Speech::Resp).unwrap();
-    let url = format!("redis+replicas://{}?wait_replicas=1&replica_timeout=250ms", line.address());
-    let config = RedisConfig::from_url(&url).unwrap().with_command_timeout(Duration::from_millis(500));
-    let store = Redis::open(config).await.unwrap();
+    let url = format!("redis+replicas://{}?wait_replicas=1&{options}", line.address());
+    let store = Redis::open(RedisConfig::from_url(&url).unwrap()).await.unwrap();
     Some((servers, line, store))
 }
 
@@ -42,7 +45,20 @@ async fn granted(store: &Redis, spec: &Arc<ClaimSpec>) -> Box<dyn Claim> {
     panic!("no replica confirms");
 }
 
-/// On a new connection newer servers confirm at once whatever it has not written itself.
+/// Tries again until the replica confirms; meanwhile nobody else has the name.
+async fn granted_again(claim: &mut dyn Claim) {
+    for _ in 0..100 {
+        match claim.attempt().await {
+            Ok(Attempt::Granted(_)) => return,
+            Ok(Attempt::Busy(busy)) => panic!("nobody holds it: {busy:?}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+        }
+    }
+    panic!("no replica confirms");
+}
+
+/// On a new connection newer servers confirm at once whatever it has not written itself. What is taken back because of
+/// that may be asked for again: only the end of the claim keeps the request whose answer was lost from doing anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_that_is_found_again_on_a_new_connection_is_not_confirmed_by_that() {
     let two = NonZeroU32::new(2).unwrap();
@@ -69,8 +85,34 @@ async fn a_grant_that_is_found_again_on_a_new_connection_is_not_confirmed_by_tha
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{brand:?} {name}: {error}");
             servers.members()[1].resume().unwrap();
             servers.await_settled().unwrap();
+            granted_again(&mut *claim).await;
+            drop(claim.release().await.unwrap());
+            let barrier = format!("leasehold_late:{{{name}}}");
+            assert_eq!(servers.primary().command(&["EXISTS", &barrier]).unwrap(), ":1", "{brand:?} {name}");
         }
     }
+}
+
+/// It may still arrive, and would take away whatever the same claim wins after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_grant_may_be_taken_back_late_wins_nothing_more() {
+    let Some((servers, line, store)) = set(Brand::Redis).await else { return };
+    drop(granted(&store, &spec("a", Mode::Exclusive, Shape::Lock)).await.release().await.unwrap());
+    servers.members()[1].pause().unwrap();
+    let mut claim = store.claim(spec("a", Mode::Exclusive, Shape::Lock));
+    // Of the two scripts only the one that gives back tells anybody.
+    let held = line.hold_request(b"PUBLISH");
+    let error = claim.attempt().await.expect_err("no replica has it");
+    held.caught().await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    servers.members()[1].resume().unwrap();
+    servers.await_settled().unwrap();
+    let error = claim.attempt().await.expect_err("it is about to be taken away");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    drop(claim.release().await.unwrap());
+    held.deliver();
+    let mut next = granted(&store, &spec("a", Mode::Exclusive, Shape::Lock)).await;
+    drop(next.release().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
