@@ -172,3 +172,20 @@ async fn many_who_are_not_confirmed_are_all_told_so_in_time() {
     }
     servers.members()[1].resume().unwrap();
 }
+
+/// The first of them finds nothing under way, and the second comes while it waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_are_not_confirmed_the_second_does_not_wait_behind_the_first() {
+    let options = "replica_timeout=3s&command_timeout=2s";
+    let Some((servers, _line, store)) = set_with(Brand::Redis, options).await else { return };
+    drop(granted(&store, &spec("a", Mode::Exclusive, Shape::Lock)).await.release().await.unwrap());
+    servers.members()[1].pause().unwrap();
+    let tries = ["first", "second"].map(|name| {
+        let mut claim = store.claim(spec(name, Mode::Exclusive, Shape::Lock));
+        async move { claim.attempt().await.expect_err("no replica has it") }
+    });
+    for error in join_all(tries).await {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    servers.members()[1].resume().unwrap();
+}

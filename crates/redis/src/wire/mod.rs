@@ -12,7 +12,8 @@
 //! queue only when there is none.
 //!
 //! A wire may ask for confirmation by replicas: then every write ends with one `WAIT`, which stalls whatever comes after
-//! it on the same connection. Such a wire is a second one to the same server, for what needs it.
+//! it on the same connection. So there is one write at a time, of whatever was queued meanwhile. Such a wire is a second
+//! one to the same server, for what needs it.
 
 mod dial;
 mod writer;
@@ -117,10 +118,14 @@ impl Wire {
         }
     }
 
-    /// Queues a request, or sends it at once if there is no other.
+    /// Queues a request, or sends it at once if there is no other. Where replicas confirm, all go by the queue: the
+    /// writing task lets only one `WAIT` be under way, and must know of it.
     fn begin(&self, command: Cmd) -> Result<Begun<'_>, Fault> {
         let nobody_before = self.traffic.open.fetch_add(1, Ordering::AcqRel) == 0;
-        if nobody_before && let Some(line) = self.traffic.line() {
+        if nobody_before
+            && self.traffic.confirmation.is_none()
+            && let Some(line) = self.traffic.line()
+        {
             return Ok(Begun::Alone(Box::pin(self.send_alone(Direct(&self.traffic), line, command))));
         }
         let (answer, answered) = oneshot::channel();
