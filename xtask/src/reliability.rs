@@ -5,7 +5,10 @@
 
 use std::process::Command;
 
-use crate::steps::{self, Outcome};
+use crate::{
+    steps::{self, Outcome},
+    wheel,
+};
 
 /// The page.
 const PAGE: &str = "docs/reliability.md";
@@ -42,6 +45,7 @@ fn stores(profile: &str, allow_missing: bool, words: &[&str]) -> Outcome {
     if allow_missing {
         command.env("LEASEHOLD_ALLOW_MISSING", "1");
     }
+    wheel::name_to(&mut command);
     steps::run("stores under faults", &mut command)
 }
 

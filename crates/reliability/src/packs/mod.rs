@@ -1,7 +1,12 @@
 //! One file per store and topology: how to start it, what can befall it, and what its locks are worth.
 
 mod etcd;
+mod mariadb;
+mod memcached;
 mod memory;
+mod mongodb;
+mod operator;
+mod postgres;
 mod redis_clock;
 mod redis_cluster;
 mod redis_empty;
@@ -12,13 +17,16 @@ mod redis_single;
 mod redis_wire;
 mod redlock;
 mod sqlite;
+mod stores;
+mod wires;
 mod zookeeper;
 
 use std::{io, time::Duration};
 
 use leasehold_testkit::servers::StartError;
 
-use crate::{dice::Dice, worker::Kind};
+pub use self::stores::STORES;
+use crate::{clock::rest, dice::Dice, worker::Kind};
 
 /// A store under test, and its faults.
 pub trait Pack: Send {
@@ -130,201 +138,44 @@ impl Hazard {
     }
 }
 
-/// The program of workers, and of those that use other libraries, which is built by itself.
-const WORKER: &str = "leasehold-worker";
-const PEER: &str = "leasehold-peer";
-
 /// So many processes work, where more than one can.
 const WORKERS: usize = 8;
 
-/// Eight processes that do everything, killed and paused.
-const EVERYTHING: Crew = Crew {
-    program: WORKER,
-    workers: WORKERS,
-    tasks: 6,
-    names: 2,
-    long: 150,
-    kinds: &Kind::ALL,
-    hazards: &[Hazard::Kill, Hazard::Pause],
-    heals: 1,
-    shortest: 0,
-};
+/// How often a fault that is over at once is repeated.
+const TIMES: u64 = 10;
 
-/// Eight processes that only take one lock at a time.
-const LOCKS: Crew = Crew { tasks: 4, names: 4, kinds: &[Kind::Lock], ..EVERYTHING };
-
-/// Everything, where a failover takes ten seconds and more until all is as before.
-const EVERYTHING_WITH_FAILOVERS: Crew = Crew { heals: 8, ..EVERYTHING };
-
-/// Eight processes that mostly hold a lock for long: whoever forgets it is found out.
-const LONG_HOLDS: Crew = Crew { long: 3, ..LOCKS };
-
-/// What a majority can agree on.
-const OF_A_MAJORITY: Crew = Crew { kinds: &[Kind::Lock, Kind::Rw, Kind::Reentry, Kind::Set], ..EVERYTHING };
-
-/// Eight processes that use another library.
-const fn peers(kinds: &'static [Kind]) -> Crew {
-    Crew { program: PEER, kinds, ..LOCKS }
+/// The same a few times within a second.
+fn again(dice: &mut Dice, verb: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 0..=dice.below(TIMES) {
+        verb()?;
+        rest(dice.between(Duration::from_millis(10), Duration::from_millis(150)));
+    }
+    Ok(())
 }
 
-/// Everything, among storms and a crowd.
-const IN_MEMORY: [Kind; 8] =
-    [Kind::Lock, Kind::Fair, Kind::Rw, Kind::Permits, Kind::Reentry, Kind::Set, Kind::Storm, Kind::Crowd];
-
-/// Every store that runs by default, in the order of the table.
-pub const STORES: &[Store] = &[
-    Store {
-        name: "memory",
-        title: "memory, one process",
-        promise: Promise::Exclusive,
-        crew: Crew { workers: 1, tasks: 15, kinds: &IN_MEMORY, hazards: &[Hazard::Pause], ..EVERYTHING },
-        start: memory::start,
-    },
-    Store {
-        name: "sqlite",
-        title: "SQLite, one file",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING,
-        start: sqlite::start,
-    },
-    Store {
-        name: "redis-single",
-        title: "Redis, one server, AOF always",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING,
-        start: redis_single::start,
-    },
-    Store {
-        name: "redis-wire",
-        title: "Redis, one server, AOF always, behind a bad wire",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING,
-        start: redis_wire::start,
-    },
-    Store {
-        name: "redis-empty",
-        title: "Redis, one server, restarts empty",
-        promise: Promise::Hint,
-        crew: LONG_HOLDS,
-        start: redis_empty::start,
-    },
-    Store {
-        name: "redis-evicting",
-        title: "Redis, one server, evicts keys at random",
-        promise: Promise::Hint,
-        crew: LOCKS,
-        start: redis_evicting::start,
-    },
-    Store {
-        name: "redis-clock",
-        title: "Redis, one server, AOF always, its clock steps",
-        promise: Promise::Hint,
-        crew: LONG_HOLDS,
-        start: redis_clock::start,
-    },
-    Store {
-        name: "redis-replicas-wait",
-        title: "Redis, three servers, promoted by hand, wait_replicas=2",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING,
-        start: redis_replicas::start,
-    },
-    Store {
-        name: "redis-sentinel",
-        title: "Redis, three servers and Sentinel, asynchronous",
-        promise: Promise::Hint,
-        crew: EVERYTHING,
-        start: redis_sentinel::start,
-    },
-    Store {
-        name: "redis-sentinel-wait",
-        title: "Redis, three servers and Sentinel, wait_replicas=2",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING_WITH_FAILOVERS,
-        start: redis_sentinel::start_waiting,
-    },
-    Store {
-        name: "redis-cluster",
-        title: "Redis Cluster, three primaries and their replicas, asynchronous",
-        promise: Promise::Hint,
-        // A failover takes longer than the usual lease: nobody would still believe in what it loses.
-        crew: Crew { tasks: 12, names: 40, shortest: 4000, ..LONG_HOLDS },
-        start: redis_cluster::start,
-    },
-    Store {
-        name: "redis-cluster-wait",
-        title: "Redis Cluster, three primaries and their replicas, wait_replicas=1",
-        promise: Promise::Exclusive,
-        crew: EVERYTHING_WITH_FAILOVERS,
-        start: redis_cluster::start_waiting,
-    },
-    Store {
-        name: "redlock",
-        title: "Redlock, five servers, AOF always",
-        promise: Promise::Exclusive,
-        crew: OF_A_MAJORITY,
-        start: redlock::start,
-    },
-    Store {
-        name: "redlock-empty",
-        title: "Redlock, five servers, restart empty",
-        promise: Promise::Hint,
-        crew: LONG_HOLDS,
-        start: redlock::start_empty,
-    },
-    Store {
-        name: "etcd",
-        title: "etcd, three members",
-        promise: Promise::Exclusive,
-        crew: Crew { heals: 4, shortest: 2000, ..EVERYTHING },
-        start: etcd::start,
-    },
-    Store {
-        name: "etcd-stopped",
-        title: "etcd, three members, its leader stopped and going on",
-        promise: Promise::Hint,
-        crew: Crew { shortest: 2000, ..EVERYTHING },
-        start: etcd::start_stopping,
-    },
-    Store {
-        name: "zookeeper",
-        title: "ZooKeeper, three servers",
-        promise: Promise::Exclusive,
-        crew: Crew { heals: 4, ..EVERYTHING },
-        start: zookeeper::start,
-    },
-    Store {
-        name: "naive",
-        title: "control: SET NX + DEL on one Redis, AOF always",
-        promise: Promise::Broken,
-        crew: Crew { kinds: &[Kind::Naive], ..LOCKS },
-        start: redis_single::start,
-    },
-    Store {
-        name: "peer-rslock",
-        title: "peer: rslock 0.10 on one Redis, AOF always",
-        promise: Promise::Peer,
-        crew: peers(&[Kind::Rslock]),
-        start: redis_single::start,
-    },
-    Store {
-        name: "peer-rslock-five",
-        title: "peer: rslock 0.10 on five servers, AOF always",
-        promise: Promise::Peer,
-        crew: peers(&[Kind::Rslock]),
-        start: redlock::start,
-    },
-    Store {
-        name: "peer-redlock-five",
-        title: "peer: redlock 2.0 on five servers, AOF always",
-        promise: Promise::Peer,
-        crew: peers(&[Kind::Redlock]),
-        start: redlock::start,
-    },
-];
+/// Whether somebody is in this record, as a text of any kind: it has an end only when somebody comes by, so one that
+/// mentions the killed is no leak.
+fn is_left(record: &str, killed: &[String]) -> bool {
+    let is_used = record.contains("\"holders\"") || record.contains("\"waiters\"");
+    is_used && !killed.iter().any(|client| record.contains(client))
+}
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_mentions_none_of_the_killed_is_left() {
+        let killed = ["dead".to_owned()];
+        assert!(is_left(r#"{"format":1,"holders":[{"client":"alive"}]}"#, &killed));
+        assert!(is_left(r#"{"format":1,"waiters":[{"client":"alive"}]}"#, &killed));
+        assert!(!is_left(r#"{"format":1,"holders":[{"client":"dead"}]}"#, &killed));
+        assert!(!is_left(r#"{"format":1,"spent":[{"id":"alive"}]}"#, &killed), "it ends by itself");
     }
 }

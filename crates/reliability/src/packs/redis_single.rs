@@ -8,7 +8,7 @@ use leasehold_testkit::servers::{
     redis::{Redis, Reply},
 };
 
-use super::Pack;
+use super::{Pack, again};
 use crate::{clock::rest, dice::Dice};
 
 const KILL: &str = "server killed and restarted";
@@ -18,9 +18,6 @@ const CUT: &str = "CLIENT KILL TYPE normal";
 const DEAF: &str = "CLIENT KILL TYPE pubsub";
 const STALL: &str = "CLIENT PAUSE";
 const MEMORY: &str = "out of memory";
-
-/// How often a fault that is over at once is repeated.
-const TIMES: u64 = 10;
 
 struct Single(Redis);
 
@@ -60,14 +57,20 @@ impl Pack for Single {
                 rest(dice.between(lease / 4, lease * 3 / 2));
                 limit_memory(&self.0, "0")
             }
-            FLUSH => again(&self.0, &["SCRIPT", "FLUSH"], dice),
-            CUT => again(&self.0, &["CLIENT", "KILL", "TYPE", "normal"], dice),
-            _ => again(&self.0, &["CLIENT", "KILL", "TYPE", "pubsub"], dice),
+            FLUSH => again(dice, || self.tell(&["SCRIPT", "FLUSH"])),
+            CUT => again(dice, || self.tell(&["CLIENT", "KILL", "TYPE", "normal"])),
+            _ => again(dice, || self.tell(&["CLIENT", "KILL", "TYPE", "pubsub"])),
         }
     }
 
     fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {
         leftovers(&self.0, killed)
+    }
+}
+
+impl Single {
+    fn tell(&self, words: &[&str]) -> io::Result<()> {
+        self.0.demand(words).map(drop)
     }
 }
 
@@ -81,15 +84,6 @@ pub(super) fn kill(redis: &mut Redis, dice: &mut Dice) -> io::Result<()> {
 /// So many bytes; zero for no limit.
 pub(super) fn limit_memory(redis: &Redis, bytes: &str) -> io::Result<()> {
     redis.demand(&["CONFIG", "SET", "maxmemory", bytes]).map(drop)
-}
-
-/// The same command a few times within a second.
-pub(super) fn again(redis: &Redis, words: &[&str], dice: &mut Dice) -> io::Result<()> {
-    for _ in 0..=dice.below(TIMES) {
-        redis.demand(words)?;
-        rest(dice.between(Duration::from_millis(10), Duration::from_millis(150)));
-    }
-    Ok(())
 }
 
 pub(super) fn version(redis: &Redis) -> String {

@@ -63,6 +63,23 @@ impl Memcached {
         line(&mut answer)
     }
 
+    /// Sends one command and returns the lines of the answer, up to its `END`.
+    ///
+    /// # Errors
+    /// If the server does not answer in time, or with anything that has no end.
+    pub fn lines(&self, command: &str) -> io::Result<Vec<String>> {
+        let (mut answer, mut lines) = (ask(self.address(), command)?, Vec::new());
+        loop {
+            match line(&mut answer)? {
+                end if end == "END" => return Ok(lines),
+                refusal if refusal.is_empty() || refusal.contains("ERROR") => {
+                    return Err(io::Error::other(refusal));
+                }
+                line => lines.push(line),
+            }
+        }
+    }
+
     /// Forgets everything.
     ///
     /// # Errors

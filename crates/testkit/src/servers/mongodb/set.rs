@@ -60,6 +60,14 @@ impl ReplicaSet {
         let config =
             fields([("_id", NAME.into()), ("members", Value::List(members)), ("settings", settings)]);
         self.0[0].demand(&fields([("replSetInitiate", config), ("$db", "admin".into())]))?;
+        self.settled()
+    }
+
+    /// Waits until one is the primary and the others follow.
+    ///
+    /// # Errors
+    /// If they do not within a minute.
+    pub fn settled(&self) -> io::Result<()> {
         self.until("a primary that two follow", || {
             let following = self.0.iter().filter(|member| member.is("secondary")).count();
             (self.primary().is_some() && following == 2).then_some(())

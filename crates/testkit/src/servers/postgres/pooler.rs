@@ -1,6 +1,11 @@
 //! PgBouncer before a PostgreSQL, lending connections for one transaction at a time.
 
-use std::{fs, net::SocketAddr, ops::Deref, path::Path};
+use std::{
+    fs,
+    net::SocketAddr,
+    ops::{Deref, DerefMut},
+    path::Path,
+};
 
 use super::{Postgres, says_welcome};
 use crate::servers::{Recipe, Server, StartError, humble};
@@ -25,7 +30,8 @@ impl Pooler {
             let settings = format!(
                 "[databases]\n* = host=127.0.0.1 port={behind} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
                  listen_port = {port}\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 8\n\
-                 max_client_conn = 1000\nunix_socket_dir =\nignore_startup_parameters = extra_float_digits\n"
+                 max_client_conn = 1000\nunix_socket_dir =\nignore_startup_parameters = extra_float_digits\n\
+                 server_login_retry = 1\n"
             );
             fs::write(folder.join("pgbouncer.ini"), settings)?;
             Ok(())
@@ -44,6 +50,12 @@ impl Deref for Pooler {
 
     fn deref(&self) -> &Server {
         &self.0
+    }
+}
+
+impl DerefMut for Pooler {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.0
     }
 }
 
