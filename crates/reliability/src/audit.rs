@@ -13,10 +13,6 @@ use crate::{fleet::Ending, listing, packs::Pack};
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Open files that a worker may have more at its end than when it had just connected: connections for waking up and for
-/// renewals are made when they are first needed.
-const FILES: u64 = 12;
-
 /// How a worker's last word about something begins that the store still lists as its own, after a lease and more.
 pub const LEFT: &str = "left ";
 
@@ -36,18 +32,19 @@ pub fn leaks(pack: &dyn Pack, endings: &[Ending], killed: &[String]) -> (Vec<Str
             None
         }
     };
-    leaks.extend(endings.iter().flat_map(of_worker));
+    leaks.extend(endings.iter().flat_map(|ending| of_worker(ending, pack.files())));
     (leaks, claim)
 }
 
-fn of_worker(ending: &Ending) -> Vec<String> {
+/// What a worker still had, if it may have so many more open files than at first.
+fn of_worker(ending: &Ending, files: u64) -> Vec<String> {
     let process = ending.process;
     let Some(words) = &ending.words else { return vec![format!("worker {process} did not end in order")] };
     let leak = |(word, count): &(String, u64)| match (word.as_str(), count) {
         (word, _) if word.starts_with(LEFT) => Some(format!("worker {process} {word}")),
         ("idle", 0) => Some(format!("worker {process} was still busy in the background")),
         ("held" | "waiting" | "tidying", 1..) => Some(format!("worker {process}: {word} {count}")),
-        ("files", more) if *more > FILES => Some(format!("worker {process}: {more} open files more")),
+        ("files", more) if *more > files => Some(format!("worker {process}: {more} open files more")),
         _ => None,
     };
     words.iter().filter_map(leak).collect()
@@ -89,9 +86,11 @@ fn in_use(lock: &LockState, killed: &[String]) -> Option<String> {
 mod tests {
     use super::*;
 
+    const FILES: u64 = 12;
+
     fn said(words: &[(&str, u64)]) -> Vec<String> {
         let words = words.iter().map(|(word, count)| ((*word).to_owned(), *count));
-        of_worker(&Ending { process: 3, words: Some(words.collect()) })
+        of_worker(&Ending { process: 3, words: Some(words.collect()) }, FILES)
     }
 
     #[test]
@@ -103,6 +102,6 @@ mod tests {
         }
         let left = format!("{LEFT}lock-0 (1 holders, 0 waiters)");
         assert_eq!(said(&[(&left, 1)]), [format!("worker 3 {left}")]);
-        assert_eq!(of_worker(&Ending { process: 3, words: None }).len(), 1);
+        assert_eq!(of_worker(&Ending { process: 3, words: None }, FILES).len(), 1);
     }
 }

@@ -147,3 +147,19 @@ fn after_a_half_close_requests_still_arrive() {
     client.write_all(b"+b\r\n").unwrap();
     assert_eq!((told(&tells), told(&tells)), ("a".to_owned(), "b".to_owned()));
 }
+
+#[test]
+fn a_connection_that_was_silenced_stays_open_and_silent_while_new_ones_work() {
+    let (address, tells) = server();
+    let line = Faultline::before(address, Speech::Resp).unwrap();
+    let mut silenced = TcpStream::connect(line.address()).unwrap();
+    assert_eq!(ask(&mut silenced, &["a"]).unwrap(), ":1\r\n");
+    line.silence();
+    let mut fresh = TcpStream::connect(line.address()).unwrap();
+    assert_eq!(ask(&mut fresh, &["b"]).unwrap(), ":1\r\n");
+    silenced.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let silence = ask(&mut silenced, &["c"]).unwrap_err();
+    assert_eq!(silence.kind(), io::ErrorKind::WouldBlock, "neither an answer nor an end: {silence}");
+    assert_eq!((told(&tells), told(&tells)), ("a".to_owned(), "b".to_owned()));
+    assert!(tells.try_recv().is_err(), "the server never heard of the third");
+}

@@ -30,9 +30,6 @@ const READ_ONLY: &str = "server read-only";
 /// Every request about a lock names the table.
 const REQUEST: &[u8] = b"leasehold_record";
 
-/// Shorter than usual: a lease of a run is short as well, and who is not answered is to go on.
-const OPTIONS: &str = "?command_timeout=3s&connect_timeout=3s";
-
 /// Root may write to a read-only server, so workers are somebody else.
 const SETUP: [&str; 4] = [
     "CREATE DATABASE locks",
@@ -162,5 +159,5 @@ impl Direct {
 }
 
 fn url(address: SocketAddr) -> String {
-    format!("mysql://worker@{address}/locks{OPTIONS}")
+    format!("mysql://worker@{address}/locks")
 }

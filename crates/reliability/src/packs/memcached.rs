@@ -30,7 +30,7 @@ pub(super) fn start() -> Result<Box<dyn Pack>, StartError> {
 
 impl Pack for Cache {
     fn url(&self) -> String {
-        format!("{}?command_timeout=3s&connect_timeout=3s", self.0.url())
+        self.0.url()
     }
 
     fn version(&self) -> String {

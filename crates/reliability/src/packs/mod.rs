@@ -51,6 +51,12 @@ pub trait Pack: Send {
     /// If the store cannot be brought back: the run ends.
     fn inflict(&mut self, fault: &str, lease: Duration, dice: &mut Dice) -> io::Result<()>;
 
+    /// Open files that a worker may have more at its end than when it had just connected: connections for waking up and
+    /// for renewals are made when they are first needed.
+    fn files(&self) -> u64 {
+        12
+    }
+
     /// Whatever the store still keeps of locks, by its own words, when all is over and every lease has ended. Those who
     /// were killed may still stand in a line: it is swept when somebody comes by.
     ///

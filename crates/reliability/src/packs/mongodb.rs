@@ -34,9 +34,11 @@ const PAUSE: &str = "server paused";
 /// Every step on a lock is this command.
 const REQUEST: &[u8] = b"findAndModify";
 
-/// Shorter than usual, as a lease of a run is; few connections to each member, so that
-/// many are a leak.
-const OPTIONS: &str = "command_timeout=3s&serverSelectionTimeoutMS=3000&connectTimeoutMS=3000&maxPoolSize=3";
+/// Shorter than usual, as a lease of a run is.
+const OPTIONS: &str = "command_timeout=5s&serverSelectionTimeoutMS=5000&connectTimeoutMS=5000";
+
+/// The driver keeps up to ten connections to each member, and two more to watch it.
+const CONNECTIONS: u64 = 12;
 
 struct Set(ReplicaSet);
 
@@ -95,6 +97,10 @@ impl Pack for Set {
             }
         }
         self.0.settled()
+    }
+
+    fn files(&self) -> u64 {
+        CONNECTIONS * self.0.members().len() as u64
     }
 
     fn leftovers(&self, killed: &[String]) -> io::Result<Vec<String>> {

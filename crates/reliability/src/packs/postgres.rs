@@ -38,9 +38,6 @@ const POOLED: [&str; 6] = [KILL_POOLER, PAUSE_POOLER, KILL, PAUSE, CANCEL, TERMI
 /// Every request about a lock names the table.
 const REQUEST: &[u8] = b"leasehold_record";
 
-/// Shorter than usual: a lease of a run is short as well, and who is not answered is to go on.
-const OPTIONS: &str = "?command_timeout=3s&connect_timeout=3s";
-
 /// A row that every write of ours looks at, after it has locked its own. Ours look for a deadlock when he surely waits.
 const STRANGER: &str = "CREATE TABLE stranger (a int); INSERT INTO stranger VALUES (1);
     CREATE FUNCTION visit() RETURNS trigger LANGUAGE plpgsql
@@ -165,7 +162,7 @@ impl Pack for Pooled {
 }
 
 fn url(address: SocketAddr) -> String {
-    format!("postgres://postgres@{address}/postgres{OPTIONS}")
+    format!("postgres://postgres@{address}/postgres")
 }
 
 fn kill(server: &mut Postgres, dice: &mut Dice) -> io::Result<()> {

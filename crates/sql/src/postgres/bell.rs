@@ -5,7 +5,8 @@
 //! listen first speaks to itself: what is not heard was not listened to, and waiters then look for themselves.
 //!
 //! Rings may be missed until we listen and while the connection is down, so each time we begin to listen all bells
-//! ring once.
+//! ring once. A network may forget a connection without a word: while somebody waits, the one that listens has to answer
+//! now and then, or it is taken for lost.
 
 use std::{
     sync::{
@@ -24,12 +25,15 @@ use tokio::{
 
 use super::{
     connection::{Connection, Connector},
-    error::failed,
+    error::{failed, not_connected_in_time},
 };
 use crate::server::{Tried, bell::Bells};
 
-/// How long we wait for our own word.
-const ECHO: Duration = Duration::from_secs(5);
+/// How long the server may take to answer, and our own word to come back.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the connection that listens has to answer while somebody waits.
+const BEAT: Duration = Duration::from_secs(5);
 
 /// How long until a lost connection is made anew, at first and at most.
 const REST: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -78,7 +82,7 @@ async fn listen(connector: Connector, bells: Bells, hears: Arc<AtomicBool>) {
                 hears.store(true, Ordering::Release);
                 bells.ring_all();
                 rest = REST.0;
-                connection.ended().await;
+                last(&mut connection, &bells).await;
                 hears.store(false, Ordering::Release);
                 tracing::debug!(
                     "the connection that listens is gone; waiters look for themselves until it is back"
@@ -114,15 +118,35 @@ async fn begin(connector: &Connector, bells: &Bells) -> Tried<Option<Connection>
         })
     };
     let connection = connector.connect_hearing(ear).await?;
-    connection.client.batch_execute("LISTEN leasehold").await.map_err(failed)?;
+    tell(&connection, "LISTEN leasehold").await?;
     // From another connection: behind a pooler our own word may come back by the session that we had for both.
     let other = connector.connect().await?;
-    other.client.batch_execute(&format!("NOTIFY leasehold, '{word}'")).await.map_err(failed)?;
+    tell(&other, &format!("NOTIFY leasehold, '{word}'")).await?;
     drop(other);
-    if timeout(ECHO, echo.notified()).await.is_ok() {
+    if timeout(PATIENCE, echo.notified()).await.is_ok() {
         return Ok(Some(connection));
     }
     // Whose session it was is not known; the likeliest is the one we had last.
-    connection.client.batch_execute("UNLISTEN leasehold").await.map_err(failed)?;
+    tell(&connection, "UNLISTEN leasehold").await?;
     Ok(None)
+}
+
+/// Completes when the connection has ended, or does not answer any more.
+async fn last(connection: &mut Connection, bells: &Bells) {
+    loop {
+        tokio::select! {
+            () = connection.ended() => return,
+            () = sleep(BEAT) => {}
+        }
+        // While nobody waits there is nothing to miss.
+        if bells.are_armed() && tell(connection, "").await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Has something done, if that does not take long: a connection on which nothing arrives would never say so.
+async fn tell(connection: &Connection, words: &str) -> Tried<()> {
+    let told = timeout(PATIENCE, connection.client.batch_execute(words)).await;
+    told.map_err(|_| not_connected_in_time())?.map_err(failed)
 }

@@ -56,6 +56,12 @@ impl Bells {
         (here, elsewhere)
     }
 
+    /// Whether anybody waits.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn are_armed(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
     /// Rings one bell, if it is here.
     pub(crate) fn ring(&self, id: ClaimId) {
         let rope = self.lock().get(&id).cloned();

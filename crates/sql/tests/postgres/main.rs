@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod half_open;
 mod proof;
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -29,6 +29,10 @@ pub(super) async fn carry(client: TcpStream, server: SocketAddr, rules: Arc<Rule
             let requests = carry_requests(rules, &from_client, &mut to_server, swallow);
             let ended = tokio::select! {
                 () = line.cut.notified() => Ended::Broken,
+                () = line.silence.notified() => {
+                    line.cut.notified().await;
+                    Ended::Broken
+                }
                 ended = together(requests, answers.carry(&from_server)) => ended,
             };
             if ended == Ended::Broken {

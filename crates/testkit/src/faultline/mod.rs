@@ -9,6 +9,7 @@
 //! | [`cut`](Faultline::cut) | a reset | a reset |
 //! | [`refuse`](Faultline::refuse) | a reset right after connecting | nothing |
 //! | [`stall`](Faultline::stall) | silence, on a connection that stays open | silence |
+//! | [`silence`](Faultline::silence) | silence on what is open now, for ever; new connections work | silence |
 //! | [`delay`](Faultline::delay) | every request and every answer comes later | the same |
 //! | [`half_close`](Faultline::half_close) | the end of the stream | requests that still come |
 //! | [`swallow_reply`](Faultline::swallow_reply) | a reset instead of the answer | a request that it carried out |
@@ -90,6 +91,12 @@ impl Faultline {
     /// Carries nothing in either direction, while connections stay open, or goes on with what was kept.
     pub fn stall(&self, stall: bool) {
         self.rules.change(|state| state.stalls = stall);
+    }
+
+    /// Carries nothing any more on every open connection, which stays open for as long as this lives: half-open, as
+    /// after a cut that nobody was told of. New ones are made as before.
+    pub fn silence(&self) {
+        self.rules.silence();
     }
 
     /// Everything takes this much longer, in each direction. Zero for no longer.

@@ -109,6 +109,7 @@ pub(super) struct State {
 pub(super) struct Line {
     pub(super) cut: Arc<Notify>,
     pub(super) half_close: Arc<Notify>,
+    pub(super) silence: Arc<Notify>,
 }
 
 /// What all connections look at.
@@ -155,6 +156,10 @@ impl Rules {
 
     pub(super) fn half_close(&self) {
         self.state().lines.values().for_each(|line| line.half_close.notify_one());
+    }
+
+    pub(super) fn silence(&self) {
+        self.state().lines.values().for_each(|line| line.silence.notify_one());
     }
 
     pub(super) fn connections(&self) -> usize {

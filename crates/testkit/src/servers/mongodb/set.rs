@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Mongodb, Value, fields};
+use super::{Mongodb, Value, fields, wire};
 use crate::servers::StartError;
 
 /// The name of the set.
@@ -103,18 +103,22 @@ impl ReplicaSet {
         self.until("a primary", || self.primary())
     }
 
-    /// Makes the primary step down, and waits for another.
+    /// Makes the primary step down, and waits for another. One whose followers are too far behind refuses, and is asked
+    /// again.
     ///
     /// # Errors
     /// If it does not, or none follows within a minute.
     pub fn step_down(&self) -> io::Result<usize> {
-        let before = self.elected()?;
         let command = fields([
             ("replSetStepDown", 20.into()),
             ("secondaryCatchUpPeriodSecs", 10.into()),
             ("$db", "admin".into()),
         ]);
-        self.0[before].demand(&command)?;
+        let before = self.until("a primary that steps down", || {
+            let before = self.primary()?;
+            let answer = wire::ask(self.0[before].address(), &command, PATIENCE).ok()?;
+            (answer.get("ok").and_then(Value::number) == Some(1)).then_some(before)
+        })?;
         self.until("another primary", || self.primary().filter(|after| *after != before))
     }
 
