@@ -29,6 +29,9 @@ use super::{
 };
 use crate::server::{Tried, bell::Bells};
 
+/// What the connection that listens says, at first and as a sign of life: to say it again changes nothing.
+const LISTEN: &str = "LISTEN leasehold";
+
 /// How long the server may take to answer, and our own word to come back.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -118,7 +121,7 @@ async fn begin(connector: &Connector, bells: &Bells) -> Tried<Option<Connection>
         })
     };
     let connection = connector.connect_hearing(ear).await?;
-    tell(&connection, "LISTEN leasehold").await?;
+    tell(&connection, LISTEN).await?;
     // From another connection: behind a pooler our own word may come back by the session that we had for both.
     let other = connector.connect().await?;
     tell(&other, &format!("NOTIFY leasehold, '{word}'")).await?;
@@ -139,7 +142,7 @@ async fn last(connection: &mut Connection, bells: &Bells) {
             () = sleep(BEAT) => {}
         }
         // While nobody waits there is nothing to miss.
-        if bells.are_armed() && tell(connection, "").await.is_err() {
+        if bells.are_armed() && tell(connection, LISTEN).await.is_err() {
             return;
         }
     }
