@@ -30,6 +30,9 @@ const LOCKS: Crew = Crew { tasks: 4, names: 4, kinds: &[Kind::Lock], ..EVERYTHIN
 /// Everything, where a failover takes ten seconds and more until all is as before.
 const EVERYTHING_WITH_FAILOVERS: Crew = Crew { heals: 8, ..EVERYTHING };
 
+/// Everything, where an answer may take a while, and a request that is not answered is given up after seconds.
+const ON_A_DATABASE: Crew = Crew { shortest: 2000, ..EVERYTHING };
+
 /// Eight processes that mostly hold a lock for long: whoever forgets it is found out.
 const LONG_HOLDS: Crew = Crew { long: 3, ..LOCKS };
 
@@ -171,35 +174,35 @@ pub const STORES: &[Store] = &[
         name: "postgres",
         title: "PostgreSQL, one server",
         promise: Promise::Exclusive,
-        crew: EVERYTHING,
+        crew: ON_A_DATABASE,
         start: postgres::start,
     },
     Store {
         name: "postgres-pooled",
         title: "PostgreSQL behind PgBouncer, by the transaction",
         promise: Promise::Exclusive,
-        crew: EVERYTHING,
+        crew: ON_A_DATABASE,
         start: postgres::start_pooled,
     },
     Store {
         name: "mariadb",
         title: "MariaDB, one server",
         promise: Promise::Exclusive,
-        crew: EVERYTHING,
+        crew: ON_A_DATABASE,
         start: mariadb::start,
     },
     Store {
         name: "mongodb",
         title: "MongoDB, a replica set of three",
         promise: Promise::Exclusive,
-        crew: Crew { heals: 4, ..EVERYTHING },
+        crew: Crew { heals: 4, shortest: 3000, ..ON_A_DATABASE },
         start: mongodb::start,
     },
     Store {
         name: "mongodb-single",
         title: "MongoDB, one server",
         promise: Promise::Exclusive,
-        crew: EVERYTHING,
+        crew: ON_A_DATABASE,
         start: mongodb::start_single,
     },
     Store {
