@@ -12,7 +12,7 @@ use std::{
 };
 
 use leasehold::Client;
-use leasehold_console::{Access, Console, Server, Tls};
+use leasehold_console::{Access, Console, Limits, Server, Tls};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::close;
@@ -64,6 +64,14 @@ pub(crate) struct Args {
     /// The most event streams at a time
     #[arg(long, value_name = "N", default_value_t = 1024)]
     max_streams: usize,
+
+    /// The most connections at a time; every stream is one
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    max_connections: usize,
+
+    /// The most connections of one address at a time; behind a proxy all have the same
+    #[arg(long, value_name = "N", default_value_t = Limits::default().per_peer)]
+    max_per_address: usize,
 
     /// Serve the page from this folder, for work on the page
     #[arg(long, value_name = "DIR", hide = true)]
@@ -120,7 +128,7 @@ async fn serve(
     }
     let refused =
         |error| Failure::new(Exit::Unavailable, format!("cannot listen on {}: {error}", args.listen));
-    let mut server = Server::bind(args.listen).await.map_err(refused)?;
+    let mut server = Server::bind(args.listen).await.map_err(refused)?.limits(args.limits());
     let address = server.address().map_err(refused)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     if let Some(tls) = tls {
@@ -135,6 +143,14 @@ async fn serve(
     server.run(builder.build(), asked).await;
     print::note(volume, Volume::Normal, "stopped");
     Ok(Exit::Success)
+}
+
+impl Args {
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        (limits.connections, limits.per_peer) = (self.max_connections, self.max_per_address);
+        limits
+    }
 }
 
 /// Completes when somebody wants us to stop. Armed at once, so that no signal comes too early.

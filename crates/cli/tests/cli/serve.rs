@@ -110,6 +110,28 @@ impl Talking {
 }
 
 #[test]
+fn of_one_address_there_are_only_so_many_connections() {
+    let place = Place::new();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--max-connections", "9", "--max-per-address", "1"];
+    let mut server = Talking::on_stderr(&mut place.leasehold(&args));
+    let address = address(&server.line());
+    // Whoever is turned away may be so in the middle of a word.
+    let answer = |socket: &mut TcpStream, path: &str, bytes: u64| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let mut answer = String::new();
+        let _ = socket.write_all(request.as_bytes());
+        let _ = socket.take(bytes).read_to_string(&mut answer);
+        answer
+    };
+    let connect = || TcpStream::connect(&address).unwrap();
+    let mut first = connect();
+    assert_eq!(answer(&mut first, "/api/v1/events", 12), "HTTP/1.1 200", "a stream, which stays open");
+    assert_eq!(answer(&mut connect(), "/healthz", 12), "");
+    drop(first);
+    wait_until("a place for another", || answer(&mut connect(), "/healthz", 12) == "HTTP/1.1 200");
+}
+
+#[test]
 fn serve_refuses_to_be_reached_by_others_unprotected() {
     let place = Place::new();
     let refused = place.run(&["serve", "--listen", "0.0.0.0:0"]);
