@@ -22,6 +22,7 @@ const FEATURES: &[(&str, &[&str])] = &[
             "memcached",
             "tower",
             "axum",
+            "metrics",
         ],
     ),
     ("leasehold-sql", &["sqlite", "postgres", "mysql"]),

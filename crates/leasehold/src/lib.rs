@@ -4,6 +4,48 @@
 //!
 //! [`connect`] opens a store by its URL and gives a [`Client`]; the client makes everything else. [`Lock`] has the
 //! options and the ways to ask; [`Guard`] is what you get. Those who write a store read [`backend`].
+//!
+//! # Observability
+//!
+//! **Spans and events** go to [`tracing`](https://docs.rs/tracing), under the target `leasehold`; show them with a filter such as
+//! `leasehold=debug`.
+//!
+//! | | level | fields |
+//! |---|---|---|
+//! | span `acquire` | debug | `name`, `kind`, and at its end `outcome`, `waited`, `fence` |
+//! | `granted` | debug | `name`, `kind`, `fence`, `waited` |
+//! | `released` | debug | `name`, `fence` |
+//! | `in doubt`: a renewal failed; then `still in doubt` | warn; debug | `name`, `fence`, `error` |
+//! | `lost` | warn; info when the client is shut down | `name`, `fence`, `cause` |
+//! | `broken`: lost, for an operator took it away | warn | `name`, `fence`, `cause`, `by`, `why` |
+//!
+//! What others wrote is in fields, which `tracing-subscriber` prints with escapes. Labels of locks are not told.
+//!
+//! **Numbers** go to whatever recorder is installed for the [`metrics`](https://docs.rs/metrics) crate, with the feature
+//! `metrics`. All have the labels `template` and `kind` (`exclusive`, `shared`, `permits`, `latch`) and one of their own:
+//!
+//! | metric | | its own label |
+//! |---|---|---|
+//! | `lock_acquire_seconds` | histogram: from being asked to the answer; its count is that of acquisitions | `outcome`: `acquired`, `busy`, `failed`, `abandoned` (the caller went away) |
+//! | `lock_hold_seconds` | histogram; of a cohort all holders together | `end`: `released`, or a cause of loss |
+//! | `lock_lost_total` | counter | `cause`: `expired`, `max_hold`, `gone`, `broken`, `shutdown` |
+//! | `lock_renewals_total` | counter | `outcome`: `renewed`, `failed`, `lost` |
+//!
+//! Names are no labels: they are many, and often somebody's customers. The `template` is the name without what varies in it:
+//! of `#[locked(key = "order:{order.id}")]` it is `order:{}`; a lock made by hand says it with [`Lock::template`], or else it is the
+//! beginning of the name up to the first separator, of `order:42` again `order:{}`. A client tells 200 apart, the rest are
+//! `other`. Who holds which name right now, the console shows.
+//!
+//! The feature is off unless asked for, because that facade cannot say whether anybody listens: with it every acquisition is
+//! timed and looked up, with a recorder or without, though nothing is allocated for it. An exporter, installed before
+//! anything else in `main`, such as [`metrics-exporter-prometheus`](https://docs.rs/metrics-exporter-prometheus):
+//!
+//! ```ignore
+//! metrics_exporter_prometheus::PrometheusBuilder::new()
+//!     .set_buckets(&[0.001, 0.01, 0.1, 1.0, 10.0, 60.0])?      // histograms; without this they are summaries
+//!     .with_http_listener(([127, 0, 0, 1], 9000))
+//!     .install()?;                                             // GET http://127.0.0.1:9000/metrics
+//! ```
 
 mod ambient;
 #[cfg(feature = "macros")]

@@ -17,6 +17,8 @@ pub(crate) struct Key {
     written: LitStr,
     /// The text around the expressions, as a format string.
     format: String,
+    /// The same as it is read: what its locks are called in metrics.
+    template: String,
     parts: Vec<Expr>,
 }
 
@@ -29,11 +31,12 @@ impl Key {
                 "the key is empty; give the lock a name, such as \"order:{order.id}\"",
             ));
         }
-        let (mut format, mut parts, mut plain) = (String::new(), Vec::new(), 0);
+        let (mut format, mut template, mut parts, mut plain) = (String::new(), String::new(), Vec::new(), 0);
         for piece in pieces(&text).map_err(|why| Error::new_spanned(&written, why))? {
             match piece {
                 Piece::Text(letter @ ('{' | '}')) => {
                     format.extend([letter, letter]);
+                    template.push(letter);
                     plain += 1;
                 }
                 Piece::Text(letter) if letter.is_control() => {
@@ -42,10 +45,12 @@ impl Key {
                 }
                 Piece::Text(letter) => {
                     format.push(letter);
+                    template.push(letter);
                     plain += letter.len_utf8();
                 }
                 Piece::Expression(source) => {
                     format.push_str("{}");
+                    template.push_str("{}");
                     parts.push(expression(source, &written, arguments)?);
                 }
             }
@@ -55,18 +60,18 @@ impl Key {
                 format!("the key has {plain} bytes without its expressions; {LONGEST} is the limit");
             return Err(Error::new_spanned(&written, message));
         }
-        Ok(Self { written, format, parts })
+        Ok(Self { written, format, template, parts })
     }
 
-    /// An expression that is the name, evaluating each part once.
+    /// An expression that is the name, evaluating each part once, and its template.
     pub(crate) fn name(&self) -> TokenStream {
-        let Self { written, format, parts } = self;
+        let Self { written, format, template, parts } = self;
         let format = LitStr::new(format, written.span());
         let parts = parts.iter().map(|part| {
             let part = if is_tight(part) { quote!(#part) } else { quote!((#part)) };
             quote_spanned!(place(written)=> ::leasehold::attribute::part(&#part))
         });
-        quote!(::std::format!(#format #(, #parts)*))
+        quote!((::std::format!(#format #(, #parts)*), #template))
     }
 }
 
@@ -188,17 +193,19 @@ mod tests {
 
     #[test]
     fn text_and_expressions_are_told_apart() {
-        for (text, format, parts) in [
-            ("plain", "plain", 0),
-            ("order:{order.id}:{kind}", "order:{}:{}", 2),
-            ("{{tag}}:{order.id}", "{{tag}}:{}", 1),
-            ("{if n > 1 { \"}\" } else { \"a\" }}!", "{}!", 1),
-            ("{{{order.id}}}", "{{{}}}", 1),
-            ("{self.shop}/{SHARD}/{crate::limit}/{f(n)}/{order.lines[n].sku()}", "{}/{}/{}/{}/{}", 5),
-            ("锁:{n + 1}", "锁:{}", 1),
+        for (text, format, template, parts) in [
+            ("plain", "plain", "plain", 0),
+            ("order:{order.id}:{kind}", "order:{}:{}", "order:{}:{}", 2),
+            ("{{tag}}:{order.id}", "{{tag}}:{}", "{tag}:{}", 1),
+            ("{if n > 1 { \"}\" } else { \"a\" }}!", "{}!", "{}!", 1),
+            ("{{{order.id}}}", "{{{}}}", "{{}}", 1),
+            ("{self.shop}/{SHARD}/{order.lines[n].sku()}", "{}/{}/{}", "{}/{}/{}", 3),
+            ("{crate::limit}/{f(n)}", "{}/{}", "{}/{}", 2),
+            ("锁:{n + 1}", "锁:{}", "锁:{}", 1),
         ] {
             let key = read(text).unwrap();
-            assert_eq!((key.format.as_str(), key.parts.len()), (format, parts), "{text}");
+            let read = (key.format.as_str(), key.template.as_str(), key.parts.len());
+            assert_eq!(read, (format, template, parts), "{text}");
         }
     }
 

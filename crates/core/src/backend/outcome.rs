@@ -69,6 +69,19 @@ impl From<Option<Broken>> for Loss {
     }
 }
 
+impl Loss {
+    /// The cause in a word, as histories and numbers have it.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::MaxHold => "max_hold",
+            Self::Gone => "gone",
+            Self::Broken(_) => "broken",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,6 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
+use tracing::Instrument;
 
 use super::{
     Engine, SharedHold,
@@ -16,6 +17,7 @@ use super::{
     hold::{Hold, Keeping},
     janitor::Janitor,
     leave,
+    observe::{self, Asking},
     tally::Ticket,
     time::Instant,
 };
@@ -48,24 +50,32 @@ pub(crate) enum Acquired {
 pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
     // A store that answers on the spot never makes us wait; a task that only takes and gives must still let others run.
     tokio::task::consume_budget().await;
+    let (asking, patience) = (Asking::begin(&engine.clock, &order), order.patience);
+    let tried = match begin(engine, order) {
+        Ok((contender, Some(busy))) => Ok(First::Busy(Box::new(contender), Some(busy))),
+        Ok((contender, None)) => contender.try_first(engine).await,
+        Err(error) => Err(error),
+    };
+    let answer = match tried {
+        Ok(First::Held(won)) => Ok(Acquired::Held(won)),
+        Ok(First::Busy(contender, busy)) if patience == Patience::None => {
+            engine.carry_on(contender.retreat()).await;
+            Ok(Acquired::Busy(busy.unwrap_or_default()))
+        }
+        // Apart, as everything rare here: a future is moved about by those who await it, with all the room it may need.
+        Ok(First::Busy(contender, busy)) => Box::pin(contender.stand(busy).instrument(asking.span())).await,
+        Err(error) => Err(error),
+    };
+    asking.answered(&answer);
+    answer
+}
+
+/// One who may try, and who is before it within this process, if there is anybody.
+fn begin(engine: &Arc<Engine>, order: Order) -> Result<(Contender, Option<Busy>)> {
     engine.refuse_if_closed(Operation::Acquire)?;
     fits(&order.spec, &engine.backend.info().capabilities)?;
-    let patience = order.patience;
     let line = if is_gated(&order.spec) { engine.gate.line(&order.spec.key) } else { None };
-    let contender = Contender::new(engine.clone(), order);
-    let (contender, busy) = match line {
-        Some(busy) => (contender, Some(busy)),
-        None => match contender.try_first(engine).await? {
-            First::Held(won) => return Ok(Acquired::Held(won)),
-            First::Busy(contender, busy) => (*contender, busy),
-        },
-    };
-    if patience == Patience::None {
-        engine.carry_on(contender.retreat()).await;
-        return Ok(Acquired::Busy(busy.unwrap_or_default()));
-    }
-    // Apart, as everything rare here: a future is moved about by those who await it, with all the room it may need.
-    Box::pin(contender.stand(busy)).await
+    Ok((Contender::new(engine.clone(), order), line))
 }
 
 /// A lock that was won and that nobody has taken into their hands yet: dropping it gives it back.
@@ -78,6 +88,10 @@ pub(crate) struct Won {
 impl Won {
     pub(super) fn new(hold: SharedHold, fence: u64) -> Self {
         Self { hold: Some(hold), fence }
+    }
+
+    pub(super) fn fence(&self) -> u64 {
+        self.fence
     }
 
     /// Into the hands of a guard, under this fence.
@@ -185,7 +199,7 @@ impl Contender {
         let engine = self.engine.clone();
         let (ticket, patience) = (engine.waiting.ticket(), self.patience.and_a_little());
         let (answer, answered) = oneshot::channel();
-        let task = engine.runtime.spawn(self.live(busy, ticket, answer));
+        let task = engine.runtime.spawn(self.live(busy, ticket, answer).in_current_span());
         let mut standing = Standing { janitor: &engine.janitor, task: Some(task) };
         let closing = async {
             engine.closing().await;
@@ -287,7 +301,7 @@ impl Contender {
         let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
         let waited = self.since.map_or(Duration::ZERO, |since| since.until(sent));
         let (engine, spec) = (self.engine.clone(), self.spec.clone());
-        let hold = Hold::new(engine, spec, self.keeping, claim, grant, sent, waited);
+        let hold = Hold::new(engine, spec, &self.keeping, claim, grant, sent, waited);
         if is_kept(&self.spec) && !self.engine.keeper.keep(&hold, sent) {
             hold.lose(Loss::Shutdown);
             drop(Won::new(hold, grant.fence));
@@ -296,6 +310,7 @@ impl Contender {
         if is_cohort(&self.spec) {
             self.engine.gate.passes(&hold);
         }
+        observe::granted(&hold);
         Ok(Won::new(hold, grant.fence))
     }
 

@@ -248,7 +248,7 @@ impl Line {
     }
 
     fn passing(&self) -> Option<Arc<Hold>> {
-        self.cohort.upgrade().filter(|hold| hold.loss().is_none())
+        self.cohort.upgrade().filter(|hold| !hold.is_over())
     }
 }
 

@@ -149,13 +149,10 @@ impl History {
 
 impl Past {
     fn of(hold: &Hold, loss: Option<&Loss>, now: Instant) -> Self {
-        let (how, broken) = match loss {
-            None => ("released", None),
-            Some(Loss::Expired) => ("expired", None),
-            Some(Loss::MaxHold) => ("max_hold", None),
-            Some(Loss::Broken(broken)) => ("broken", Some(broken)),
-            Some(Loss::Shutdown) => ("shutdown", None),
-            Some(Loss::Gone) => ("gone", None),
+        let how = loss.map_or("released", Loss::word);
+        let broken = match loss {
+            Some(Loss::Broken(broken)) => Some(broken),
+            _ => None,
         };
         let spec = &hold.spec;
         Self {

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Engine, keep, time::Instant};
+use super::{Engine, keep, measure::Series, observe, time::Instant};
 use crate::{
     backend::{Claim, ClaimSpec, Grant, Holds, Loss, Mode, Renew, Renewal},
     error::{Error, ErrorKind, Operation, Result},
@@ -47,6 +47,8 @@ pub(crate) struct Hold {
     /// The first of those it was granted; a guard that was handed the lock has a later one.
     pub(crate) fence: u64,
     pub(super) renews: bool,
+    /// Where it is counted.
+    pub(super) series: Series,
     /// How long it had to wait, and when the request that won was sent.
     pub(super) waited: Duration,
     pub(super) begun: Instant,
@@ -74,12 +76,14 @@ pub(crate) struct Hold {
 }
 
 /// What of an acquisition's options outlives the winning of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Keeping {
     /// Renew the lease.
     pub(crate) renews: bool,
     /// Stop renewing after this long.
     pub(crate) max_hold: Option<Duration>,
+    /// Where it is counted.
+    pub(crate) series: Series,
 }
 
 impl Hold {
@@ -87,7 +91,7 @@ impl Hold {
     pub(super) fn new(
         engine: Arc<Engine>,
         spec: Arc<ClaimSpec>,
-        keeping: Keeping,
+        keeping: &Keeping,
         claim: Box<dyn Claim>,
         grant: Grant,
         sent: Instant,
@@ -98,6 +102,7 @@ impl Hold {
             engine,
             fence: grant.fence,
             renews: keeping.renews,
+            series: keeping.series.clone(),
             waited,
             begun: sent,
             aged: AtomicBool::new(false),
@@ -196,8 +201,27 @@ impl Hold {
     /// Ends belief, once; whoever comes later finds the first reason.
     pub(super) fn lose(&self, loss: Loss) {
         if self.loss.set(loss).is_ok() {
-            self.told.notify_waiters();
+            self.tell_loss();
         }
+    }
+
+    /// Ends belief if the lease ran out by now. Says whether that is news: then it is to be told, under no lock.
+    pub(super) fn runs_out(&self, now: Instant) -> bool {
+        let loss = || if self.at_limit() { Loss::MaxHold } else { Loss::Expired };
+        now >= self.deadline() && self.loss.set(loss()).is_ok()
+    }
+
+    /// Tells whoever wants to know that it is lost.
+    pub(super) fn tell_loss(&self) {
+        self.told.notify_waiters();
+        if let Some(loss) = self.loss.get() {
+            observe::lost(self, loss);
+        }
+    }
+
+    /// Whether it is lost by now. Tells nobody.
+    pub(super) fn is_over(&self) -> bool {
+        self.loss.get().is_some() || self.engine.clock.now() >= self.deadline()
     }
 
     /// Takes note of a renewal sent at `sent`. An error leaves the lease as it is, in doubt.
@@ -207,19 +231,22 @@ impl Hold {
                 self.believe(sent, granted);
                 self.doubt.store(false, Ordering::SeqCst);
                 self.told.notify_waiters();
+                observe::renewed(self, "renewed");
                 self.check(Operation::Renew)
             }
             Ok(Renewal::Lost(broken)) => {
                 // One that crossed our own release finds nothing, and nothing was lost: what became of the lock is for
                 // the answer to the release to say.
-                if self.holds().total() > 0 {
+                let is_held = self.holds().total() > 0;
+                if is_held {
+                    observe::renewed(self, "lost");
                     self.lose(broken.into());
                 }
                 self.check(Operation::Renew)
             }
             Err(error) => {
-                self.doubt.store(true, Ordering::SeqCst);
-                tracing::debug!(name = self.spec.key.name(), %error, "renewal failed");
+                let is_first = !self.doubt.swap(true, Ordering::SeqCst);
+                observe::renewal_failed(self, &error, is_first);
                 Err(error.during(Operation::Renew).about(self.spec.key.name()))
             }
         }
@@ -301,10 +328,9 @@ impl Hold {
         if let Some(loss) = self.loss.get() {
             return Some(loss.clone());
         }
-        if now < self.deadline() {
-            return None;
+        if self.runs_out(now) {
+            self.tell_loss();
         }
-        self.lose(if self.at_limit() { Loss::MaxHold } else { Loss::Expired });
         self.loss.get().cloned()
     }
 

@@ -170,9 +170,13 @@ impl Keeper {
         schedule.order_fresh();
         let later = schedule.entries.split_off(&(horizon.saturating_add(1), 0));
         let due = std::mem::replace(&mut schedule.entries, later);
-        let mut renewals = Vec::new();
+        let (mut renewals, mut lost) = (Vec::new(), Vec::new());
         for hold in due.into_values() {
-            if hold.loss().is_some() {
+            if hold.runs_out(now) {
+                lost.push(hold);
+                continue;
+            }
+            if hold.known_loss().is_some() {
                 continue;
             }
             let renew = hold.due.load(Ordering::Relaxed) < hold.deadline().as_nanos();
@@ -181,6 +185,10 @@ impl Keeper {
                 renewals.push(hold.clone());
             }
             schedule.entries.insert(entry(&hold), hold);
+        }
+        drop(schedule);
+        for hold in lost {
+            hold.tell_loss();
         }
         renewals
     }

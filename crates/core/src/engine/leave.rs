@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     cohort,
     hold::Hold,
-    keep,
+    keep, observe,
     time::{Clock, Instant},
 };
 use crate::{
@@ -101,6 +101,7 @@ fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Res
     }
     match answer {
         Ok(Release::Released) => {
+            observe::released(hold);
             over(hold);
             hold.check(Operation::Release)
         }
@@ -110,6 +111,7 @@ fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Res
             hold.check(Operation::Release)
         }
         Err(error) => {
+            observe::released(hold);
             let (clock, until) = (hold.engine.clock.clone(), hold.deadline());
             hold.engine.janitor.carry(Box::pin(release_until(clock, claim, until)));
             Err(still_trying(&error).because(error))

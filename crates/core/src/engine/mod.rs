@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`acquire`] is one acquisition from the first try to a held lock, [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
-//! how a lock is given back, [`history`] is what is written down of it, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`rumour`] is what is heard of our own locks between renewals, [`gate`] lets one waiter of a process speak
+//! how a lock is given back, [`history`] is what is written down of it, [`observe`] shows it to whoever listens and [`measure`] counts it, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`rumour`] is what is heard of our own locks between renewals, [`gate`] lets one waiter of a process speak
 //! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`proclaimed`] is what a leader says of itself, [`book`] is what the store keeps of a job and [`ledger`] reads and writes it, [`mint`] makes ids of a [`counter`], [`sighting`] is what time it is for all, [`time`] is all time.
 //!
 //! Nothing here is left to chance: every `select!` has an order and whoever is rung is rung in line, so that on a test's
@@ -23,7 +23,13 @@ mod jumps;
 mod keep;
 pub(crate) mod leave;
 pub(crate) mod ledger;
+#[cfg(feature = "metrics")]
+pub(crate) mod measure;
+#[cfg(not(feature = "metrics"))]
+#[path = "unmeasured.rs"]
+pub(crate) mod measure;
 pub(crate) mod mint;
+mod observe;
 pub(crate) mod past;
 mod presence;
 pub(crate) mod proclaimed;
@@ -37,7 +43,9 @@ use std::sync::Arc;
 
 use tokio::{runtime::Handle, sync::Notify};
 
-use self::{gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, tally::Tally, time::Clock};
+use self::{
+    gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, measure::Measures, tally::Tally, time::Clock,
+};
 use crate::{
     backend::Backend,
     error::{Error, ErrorKind, Operation, Result},
@@ -53,6 +61,7 @@ pub(crate) struct Engine {
     pub(crate) clock: Clock,
     pub(crate) who: Arc<Who>,
     pub(crate) ids: ClaimIds,
+    pub(crate) measures: Measures,
     runtime: Handle,
     gate: Gate,
     /// The same for rate limiters: who waits for a limiter of a name does not wait for a lock of that name.
@@ -81,6 +90,7 @@ impl Engine {
             clock,
             who,
             ids,
+            measures: Measures::default(),
             runtime,
             gate,
             limits: Gate::default(),

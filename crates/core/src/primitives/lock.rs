@@ -178,6 +178,15 @@ impl Lock {
         self
     }
 
+    /// What its numbers are called, for the feature `metrics`: the name without what varies in it, such as `"order:{}"`.
+    /// Unless said it is the beginning of the name, whole words without digits up to the first separator. A text of the
+    /// program, so that it cannot have in it what names have; and only the first 200 of a client count by themselves, the
+    /// rest as `other`.
+    pub fn template(mut self, template: &'static str) -> Self {
+        self.options.template = Some(template);
+        self
+    }
+
     /// Where in the code it is asked for: the line that made this lock, unless said. Operators see it.
     pub fn asked_at(mut self, location: CallSite) -> Self {
         self.location = location;
@@ -299,7 +308,8 @@ impl Lock {
         let engine = self.client.engine();
         let key = self.key()?;
         let mode = self.mode.check()?;
-        let (ttl, keeping) = self.options.lease()?;
+        let series = engine.measures.series(self.options.template, &key);
+        let (ttl, keeping) = self.options.lease(series)?;
         let label = self.options.label()?;
         let fences = self.fences(mode, life)?;
         let patience = self.options.patience(&engine.clock, otherwise)?;

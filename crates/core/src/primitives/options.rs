@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    engine::{acquire::Patience, hold::Keeping, time::Clock},
+    engine::{acquire::Patience, hold::Keeping, measure::Series, time::Clock},
     error::{Error, Operation, Result},
     span::Span,
 };
@@ -31,6 +31,8 @@ pub(crate) struct Options {
     /// How many of this process may hold the lock one after the other before the store has it back.
     pub(crate) cohort: u32,
     pub(crate) label: Option<Arc<str>>,
+    /// The name without what varies in it.
+    pub(crate) template: Option<&'static str>,
 }
 
 impl Options {
@@ -43,6 +45,7 @@ impl Options {
             fair: false,
             cohort: 1,
             label: None,
+            template: None,
         }
     }
 
@@ -55,15 +58,15 @@ impl Options {
         })
     }
 
-    /// The lease to ask for: never longer than `max_hold`.
-    pub(crate) fn lease(&self) -> Result<(Duration, Keeping)> {
+    /// The lease to ask for: never longer than `max_hold`; and how it is kept.
+    pub(crate) fn lease(&self, series: Series) -> Result<(Duration, Keeping)> {
         let ttl = duration("ttl", Some(&self.ttl))?.unwrap_or(DEFAULT_TTL);
         let max_hold = duration("max_hold", self.max_hold.as_ref())?;
         if max_hold.is_some_and(|max_hold| max_hold < MIN_MAX_HOLD) {
             let message = format!("max_hold: {MIN_MAX_HOLD:?} is the least a lock can be held for");
             return Err(Error::config(Operation::Acquire, message));
         }
-        let keeping = Keeping { renews: self.renews, max_hold };
+        let keeping = Keeping { renews: self.renews, max_hold, series };
         Ok((max_hold.map_or(ttl, |max_hold| ttl.min(max_hold)), keeping))
     }
 

@@ -10,7 +10,8 @@ use crate::{CallSite, Client, Error, ErrorKind, Lock, Operation, Owner, Result, 
 #[must_use = "nothing is held until it is acquired"]
 pub struct Wanted {
     client: Result<Client>,
-    names: Vec<String>,
+    /// Each with its template.
+    names: Vec<(String, &'static str)>,
     label: &'static str,
     location: CallSite,
     kind: Kind,
@@ -30,9 +31,13 @@ enum Kind {
 }
 
 impl Wanted {
-    /// Exclusive locks on these names; whoever finds them busy is shown the label.
+    /// Exclusive locks on these names, each with its template; whoever finds them busy is shown the label.
     #[track_caller]
-    pub fn new(client: Result<Client>, names: impl Into<Vec<String>>, label: &'static str) -> Self {
+    pub fn new(
+        client: Result<Client>,
+        names: impl Into<Vec<(String, &'static str)>>,
+        label: &'static str,
+    ) -> Self {
         let (names, kind) = (names.into(), Kind::Exclusive);
         let location = CallSite::caller();
         Self { client, names, label, location, kind, wait: None, ttl: None, max_hold: None, reentrant: false }
@@ -95,8 +100,8 @@ impl Wanted {
         let outer = Holding::current();
         let owner = self.owner(&client, outer.as_deref())?;
         let mut set = client.set();
-        for name in &self.names {
-            set = set.with(self.lock(&client, name, owner.as_ref()));
+        for (name, template) in &self.names {
+            set = set.with(self.lock(&client, name, owner.as_ref()).template(template));
         }
         if let Some(wait) = self.wait.take() {
             set = set.wait(wait);
@@ -144,7 +149,7 @@ impl Wanted {
     /// it would wait for itself.
     fn owner(&self, client: &Client, outer: Option<&Holding>) -> Result<Option<Owner>> {
         let (id, exclusive) = (client.who().client, self.is_exclusive());
-        for name in &self.names {
+        for (name, _) in &self.names {
             let held = outer.and_then(|outer| outer.bars(id, name, exclusive?));
             if held.is_some_and(|held| held.owner.is_none() || !self.reentrant) {
                 let message = "this task holds it already and would wait for itself; write `reentrant` on both functions";

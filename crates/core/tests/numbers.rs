@@ -1,0 +1,161 @@
+//! What a recorder of metrics hears of locks, and that it hears no names.
+
+#![cfg(feature = "metrics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{collections::BTreeMap, time::Duration};
+
+use leasehold_core::{
+    Client,
+    backend::{BreakOutcome, Memory},
+    time::Clock,
+};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+fn client() -> Client {
+    let clock = Clock::test();
+    Client::builder(Memory::with_clock(clock.clone())).clock(clock).prefix("shop:").build()
+}
+
+/// Everything that was recorded: for each metric with its labels, the values of a histogram or the sum of a counter.
+fn recorded(snapshotter: &Snapshotter) -> BTreeMap<String, Vec<f64>> {
+    let all = snapshotter.snapshot().into_vec().into_iter();
+    all.map(|(key, _, _, value)| {
+        let labels: Vec<_> =
+            key.key().labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let values = match value {
+            DebugValue::Histogram(values) => values.into_iter().map(f64::from).collect(),
+            DebugValue::Counter(sum) => vec![f64::from(u32::try_from(sum).unwrap())],
+            DebugValue::Gauge(value) => vec![value.into()],
+        };
+        (format!("{} {}", key.key().name(), labels.join(" ")), values)
+    })
+    .collect()
+}
+
+/// Runs it on a test's clock, all on this thread, and says what was recorded.
+fn record(work: impl Future<Output = ()>) -> BTreeMap<String, Vec<f64>> {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    metrics::with_local_recorder(&recorder, || run(work));
+    recorded(&snapshotter)
+}
+
+fn run(work: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(work);
+}
+
+fn seconds(seconds: u64) -> tokio::time::Sleep {
+    tokio::time::sleep(Duration::from_secs(seconds))
+}
+
+/// About as many seconds as are expected: a test's clock goes on a little while locks are given and taken.
+fn assert_about(values: &[f64], expected: &[f64]) {
+    assert_eq!(values.len(), expected.len(), "{values:?}, not {expected:?}");
+    let about = |(value, expected): (&f64, &f64)| (value - expected).abs() < 0.5;
+    assert!(values.iter().zip(expected).all(about), "{values:?}, not {expected:?}");
+}
+
+#[test]
+fn waits_and_holds_are_recorded_by_template_kind_and_outcome() {
+    let seen = record(async {
+        let client = client();
+        let first = client.lock("order:1").acquire().await.unwrap();
+        assert!(client.lock("order:1").try_acquire().await.unwrap().is_none());
+        let second = client.lock("order:1");
+        let waits = client.runtime().spawn(async move { second.acquire().await.unwrap() });
+        seconds(3).await;
+        first.release().await.unwrap();
+        let second = waits.await.unwrap();
+        seconds(7).await;
+        drop(second);
+        client.idle().await;
+        let read = client.rwlock("alice").read().template("user {}").acquire().await.unwrap();
+        seconds(2).await;
+        read.release().await.unwrap();
+    });
+    assert_about(
+        &seen["lock_acquire_seconds template=order:{} kind=exclusive outcome=acquired"],
+        &[0.0, 3.0],
+    );
+    assert_about(&seen["lock_acquire_seconds template=order:{} kind=exclusive outcome=busy"], &[0.0]);
+    assert_about(&seen["lock_hold_seconds template=order:{} kind=exclusive end=released"], &[3.0, 7.0]);
+    assert_about(&seen["lock_acquire_seconds template=user {} kind=shared outcome=acquired"], &[0.0]);
+    assert_about(&seen["lock_hold_seconds template=user {} kind=shared end=released"], &[2.0]);
+    assert_eq!(
+        seen.keys().filter(|key| key.contains("alice") || key.contains("_lost_")).count(),
+        0,
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn losses_are_counted_by_cause_and_end_the_hold_once() {
+    let seen = record(async {
+        let client = client();
+        let left = client.lock("a").ttl("10s").no_renew().acquire().await.unwrap();
+        let limited = client.lock("b").ttl("10s").max_hold("25s").acquire().await.unwrap();
+        let broken = client.lock("c").acquire().await.unwrap();
+        let outcome = client.break_hold("c", broken.id(), "stuck").await.unwrap();
+        assert_eq!(outcome, BreakOutcome::Broken);
+        seconds(60).await;
+        assert!(left.check().is_err() && limited.check().is_err() && broken.check().is_err());
+        assert!(left.release().await.is_err() && limited.release().await.is_err());
+        drop(broken);
+        client.idle().await;
+    });
+    for (name, cause, held) in [("a", "expired", 10.0), ("b", "max_hold", 25.0), ("c", "broken", 10.0)] {
+        assert_eq!(seen[&format!("lock_lost_total template={name} kind=exclusive cause={cause}")], [1.0]);
+        assert_about(
+            &seen[&format!("lock_hold_seconds template={name} kind=exclusive end={cause}")],
+            &[held],
+        );
+    }
+    assert_eq!(seen.keys().filter(|key| key.contains("end=released")).count(), 0, "{seen:?}");
+    assert_eq!(seen["lock_renewals_total template=c kind=exclusive outcome=lost"], [1.0]);
+    assert!(seen["lock_renewals_total template=b kind=exclusive outcome=renewed"][0] >= 4.0, "{seen:?}");
+}
+
+#[test]
+fn an_acquisition_whose_caller_went_away_was_abandoned() {
+    let seen = record(async {
+        let client = client();
+        let held = client.lock("a").acquire().await.unwrap();
+        assert!(tokio::time::timeout(Duration::from_secs(5), client.lock("a").acquire()).await.is_err());
+        client.idle().await;
+        drop(held);
+        client.lock("a").ttl("0s").acquire().await.unwrap_err();
+    });
+    assert_about(&seen["lock_acquire_seconds template=a kind=exclusive outcome=abandoned"], &[5.0]);
+    assert_eq!(seen["lock_acquire_seconds template=a kind=exclusive outcome=failed"].len(), 1, "{seen:?}");
+}
+
+#[test]
+fn ten_thousand_names_make_no_more_labels_than_there_is_room_for() {
+    let seen = record(async {
+        let client = client();
+        for number in 0..10_000_u32 {
+            let letters: String =
+                number.to_string().chars().map(|digit| char::from(digit as u8 + 49)).collect();
+            client.lock(&letters).acquire().await.unwrap().release().await.unwrap();
+        }
+    });
+    assert_eq!(seen.len(), 2 * 201, "an acquisition and a hold for each template, and for the rest");
+    let rest = "lock_hold_seconds template=other kind=exclusive end=released";
+    assert_eq!(seen[rest].len(), 10_000 - 200);
+}
+
+#[test]
+fn a_recorder_that_comes_late_hears_what_comes_after_it() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    run(async {
+        let client = client();
+        client.lock("order:1").acquire().await.unwrap().release().await.unwrap();
+        let _installed = metrics::set_default_local_recorder(&recorder);
+        client.lock("order:2").acquire().await.unwrap().release().await.unwrap();
+    });
+    let seen = recorded(&snapshotter);
+    assert!(seen.len() == 2 && seen.values().all(|values| values.len() == 1), "{seen:?}");
+}
