@@ -46,17 +46,27 @@ impl Place {
     /// The binary, on this place's store, knowing nothing of the machine it runs on.
     pub(crate) fn leasehold(&self, args: &[&str]) -> Command {
         let mut command = self.bare(args);
-        command.env("LEASEHOLD_STORE", format!("sqlite:{}", self.path("locks.db").display()));
+        self.with_store(&mut command);
         command
     }
 
     /// The binary, with nothing said about a store.
     pub(crate) fn bare(&self, args: &[&str]) -> Command {
-        let mut command = undisturbed(env!("CARGO_BIN_EXE_leasehold"));
+        self.program(env!("CARGO_BIN_EXE_leasehold"), args)
+    }
+
+    /// Another program in the same surroundings.
+    pub(crate) fn program(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = undisturbed(program);
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.path("home")).env("LOG", self.path("log"));
         command
+    }
+
+    /// Tells it of this place's store.
+    pub(crate) fn with_store<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.env("LEASEHOLD_STORE", format!("sqlite:{}", self.path("locks.db").display()))
     }
 
     /// Runs the binary to its end.
