@@ -280,10 +280,12 @@ impl Client {
 
     /// Ends this client and all its clones: refuses new requests, tells those who wait, releases what is held, and
     /// closes the store, within this time. Tells what was still held: in a service that let its requests end first,
-    /// nothing is.
+    /// nothing is. Runs of jobs are cut off, or come to their end if they [finish](crate::Job::finish_on_loss), and it is
+    /// written down how they ended: so keep polling those while this is awaited, or drop them.
     ///
     /// # Errors
-    /// `Unavailable` if not everything could be released in time, with the names; it ends with its leases.
+    /// `Unavailable` if not everything could be released in time, with the names, or runs of jobs go on; it ends with its
+    /// leases.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the client closed; releases go on in the background.

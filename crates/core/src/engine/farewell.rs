@@ -28,7 +28,7 @@ pub struct Farewell {
 struct Owed(Arc<Mutex<Vec<(ClaimId, String)>>>);
 
 impl Engine {
-    /// Ends everything: waiting claims are told, held locks are released, the store is closed.
+    /// Ends everything: waiting claims are told, held locks are released, runs of jobs are written down, the store is closed.
     pub(crate) async fn shutdown(self: &Arc<Self>, within: Duration) -> Result<Farewell> {
         self.closed.store(true, Ordering::SeqCst);
         self.closing.notify_waiters();
@@ -43,10 +43,12 @@ impl Engine {
         let emptied = async {
             self.waiting.none().await;
             self.trying.none().await;
+            self.running.none().await;
             self.idle().await;
         };
         let emptied = end.bear(&self.clock, emptied).await;
-        let left = self.janitor.len() + self.waiting.len() + self.trying.len();
+        let (requests, runs) =
+            (self.janitor.len() + self.waiting.len() + self.trying.len(), self.running.len());
         let (keeper, backend) = (self.keeper.clone(), self.backend.clone());
         let written = async move { keeper.write_history(&*backend).await };
         let _ = end.bear(&self.clock, self.carry_on(written)).await;
@@ -55,7 +57,7 @@ impl Engine {
         let unreleased = owed.names();
         match (emptied, closed) {
             (Some(()), Some(closed)) => closed.map(|()| Farewell { interrupted, unreleased }),
-            _ => Err(unfinished(left, &unreleased)),
+            _ => Err(unfinished(requests, runs, &unreleased)),
         }
     }
 }
@@ -87,9 +89,12 @@ impl Owed {
     }
 }
 
-fn unfinished(left: usize, unreleased: &[String]) -> Error {
+fn unfinished(requests: usize, runs: usize, unreleased: &[String]) -> Error {
     let mut message =
-        format!("not done in time: {left} requests are not answered yet; locks end with their leases");
+        format!("not done in time: {requests} requests are not answered yet; locks end with their leases");
+    if runs > 0 {
+        message.push_str(&format!("; runs of jobs that go on, and will be taken for dead: {runs}"));
+    }
     if !unreleased.is_empty() {
         message.push_str("; not known to be released: ");
         message.push_str(&unreleased.join(", "));

@@ -35,7 +35,7 @@ mod presence;
 pub(crate) mod proclaimed;
 mod rumour;
 mod sighting;
-mod tally;
+pub(crate) mod tally;
 pub(crate) mod throttle;
 pub mod time;
 
@@ -44,7 +44,13 @@ use std::sync::Arc;
 use tokio::{runtime::Handle, sync::Notify};
 
 use self::{
-    gate::Gate, hold::Hold, janitor::Janitor, keep::Keeper, measure::Measures, tally::Tally, time::Clock,
+    gate::Gate,
+    hold::Hold,
+    janitor::Janitor,
+    keep::Keeper,
+    measure::Measures,
+    tally::{Tally, Ticket},
+    time::Clock,
 };
 use crate::{
     backend::Backend,
@@ -71,6 +77,8 @@ pub(crate) struct Engine {
     /// Claims that wait, and first tries that are not answered yet.
     waiting: Tally,
     trying: Tally,
+    /// Runs of jobs, until it is written down how they ended.
+    running: Tally,
     /// Set once and for all; whoever waits for it is rung.
     closed: AtomicBool,
     closing: Notify,
@@ -98,6 +106,7 @@ impl Engine {
             janitor,
             waiting,
             trying: Tally::default(),
+            running: Tally::default(),
             closing,
             closed,
         })
@@ -110,6 +119,11 @@ impl Engine {
 
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
+    }
+
+    /// Counts as a run of a job that goes on: a shutdown waits for it to be written down.
+    pub(crate) fn run_ticket(&self) -> Ticket {
+        self.running.ticket()
     }
 
     pub(crate) async fn idle(&self) {

@@ -18,7 +18,7 @@ struct Count {
 
 /// Counts as one open thing until it is dropped.
 #[derive(Debug)]
-pub(super) struct Ticket(Tally);
+pub(crate) struct Ticket(Tally);
 
 impl Tally {
     /// Begins one more.

@@ -10,6 +10,7 @@ use crate::{
     engine::{
         book::words,
         past::{Ended, Paused},
+        tally::Ticket,
     },
     error::{Error, Operation, Result},
 };
@@ -19,6 +20,8 @@ use crate::{
 pub struct Run {
     pub(super) slot: Slot,
     pub(super) guard: Guard,
+    /// Since before it was begun in the book.
+    pub(super) _ticket: Ticket,
 }
 
 impl Run {

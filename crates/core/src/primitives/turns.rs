@@ -245,6 +245,8 @@ impl Fleet {
     /// Takes the slot that is due, now that the lock is ours: the write decides. If it is not ours the lock is given back.
     async fn take(&self, guard: Guard) -> Result<Turn<Run>> {
         let (id, fence, who) = (guard.id(), guard.fence(), self.engine.who.clone());
+        // Before the guard is asked below: a shutdown ends it first and counts us then, so that none overlooks the other.
+        let ticket = self.engine.run_ticket();
         let taken = self
             .ledger
             .change(|book, now| {
@@ -269,7 +271,7 @@ impl Fleet {
             })
             .await?;
         let other = match taken {
-            Ok(Turn::Ran(slot)) => return Ok(Turn::Ran(Run { slot, guard })),
+            Ok(Turn::Ran(slot)) => return Ok(Turn::Ran(Run { slot, guard, _ticket: ticket })),
             Ok(Turn::Busy(busy)) => Ok(Turn::Busy(busy)),
             Ok(Turn::NotDue(next)) => Ok(Turn::NotDue(next)),
             Ok(Turn::Resting(until)) => Ok(Turn::Resting(until)),

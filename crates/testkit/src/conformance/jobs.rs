@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Client, Error, Job, Run, Slot, Turn, job::Ended, time::Clock};
-use tokio::task::JoinSet;
+use leasehold_core::{Client, Error, ErrorKind, Job, Run, Slot, Turn, job::Ended, time::Clock};
+use tokio::{sync::oneshot, task::JoinSet};
 
 use super::{
     Fixture,
@@ -115,4 +115,28 @@ pub(super) async fn a_slot_taken_by_a_lost_answer_is_run_once(fixture: Fixture) 
     let state = job.state().await.unwrap().unwrap();
     assert_eq!((state.runs.len(), state.runs[0].slot, state.totals.done), (1, slot, 1));
     settled(&client, &name).await;
+}
+
+/// A shutdown cuts a run off, and is over only when that is written down.
+pub(super) async fn a_run_that_a_shutdown_cuts_off_is_written_down(fixture: Fixture) {
+    let script = Script::new();
+    let (client, other) = (fixture.scripted(&script).await, fixture.client().await);
+    let (name, mut runner) = (fixture.name("cut"), JoinSet::new());
+    let (job, (begun, begins)) = (client.job(&name).at_most("1h"), oneshot::channel());
+    runner.spawn(async move {
+        let endless = async |_: &Run| {
+            begun.send(()).unwrap();
+            std::future::pending::<Result<(), Error>>().await
+        };
+        job.run_once(endless).await.map(drop).unwrap_err().kind()
+    });
+    begins.await.unwrap();
+    script.next(Verb::WriteCell, [Fault::Slow(Duration::from_millis(200))]);
+    let told = client.shutdown("20s").await.unwrap();
+    let state = other.job(&name).state().await.unwrap().unwrap();
+    let [run] = &*state.runs else { panic!("{state:?}") };
+    assert!(matches!(&run.ended, Ended::Lost(why) if why.contains("shut down")), "{run:?}");
+    assert_eq!((state.running, state.totals.lost, state.totals.died), (None, 1, 0));
+    assert_eq!(told.interrupted, [name]);
+    assert_eq!(joined(runner).await, [ErrorKind::Lost]);
 }

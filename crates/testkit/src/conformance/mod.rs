@@ -278,6 +278,7 @@ suite! { $
             every_slot_falls_to_one: Cells,
             a_paused_job_is_not_run: Cells,
             a_slot_taken_by_a_lost_answer_is_run_once: Cells,
+            a_run_that_a_shutdown_cuts_off_is_written_down: Cells,
         }
         ids {
             ids_of_many_are_unique: Cells,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
 
+mod closing;
 mod trouble;
 
 use std::{
