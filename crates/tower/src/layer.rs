@@ -4,8 +4,10 @@
 
 use std::{
     convert::Infallible,
-    fmt, mem,
-    pin::Pin,
+    fmt,
+    future::poll_fn,
+    mem,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -14,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Request, Response, request::Parts};
 use http_body::Body;
-use leasehold_core::{CallSite, Client, Lock, Outcome, Span};
+use leasehold_core::{CallSite, Client, Lock, Outcome, Span, backend::Loss};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -291,13 +293,27 @@ where
         Err(problem) => return Ok(problem.answer()),
     };
     parts.extensions.insert(tenure.held());
-    let mut response = tokio::select! {
-        biased;
-        loss = tenure.lost() => return Ok(problem::lost(&loss, layer.retry_after).answer()),
-        response = inner.call(Request::from_parts(parts, body)) => response?,
+    let mut response = match under(&tenure, inner.call(Request::from_parts(parts, body))).await {
+        Ok(response) => response?,
+        Err(loss) => return Ok(problem::lost(&loss, layer.retry_after).answer()),
     };
     response.headers_mut().insert(FENCE, tenure.fence().into());
     Ok(response.map(|body| LockedBody::under(tenure, body)))
+}
+
+/// Does this as long as the lock is held: it is dropped where it stands when that is lost.
+async fn under<T>(tenure: &Tenure, work: impl Future<Output = T>) -> Result<T, Loss> {
+    let (mut work, mut lost) = (pin!(work), pin!(tenure.lost()));
+    poll_fn(|context| {
+        // First the lock is looked at, so that nothing is done without it. Only who has to wait listens for its loss.
+        if tenure.check().is_ok()
+            && let Poll::Ready(done) = work.as_mut().poll(context)
+        {
+            return Poll::Ready(Ok(done));
+        }
+        lost.as_mut().poll(context).map(Err)
+    })
+    .await
 }
 
 impl fmt::Debug for LockLayer {

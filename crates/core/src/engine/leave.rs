@@ -26,7 +26,7 @@ pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode, fence: u64) -> Result<()
     let finished = if left.total() > 0 {
         hold.engine.carry_on(write_count(hold.clone())).await
     } else if let Some(withdrawn) = withdraw_now(hold) {
-        withdrawn
+        withdrawn.and_then(|()| hold.check(Operation::Release))
     } else {
         hold.engine.carry_on(withdraw(hold.clone())).await
     };
@@ -80,13 +80,16 @@ async fn write_count(hold: Arc<Hold>) -> Result<()> {
 
 /// Withdraws a hold, whatever its count.
 pub(super) async fn withdraw(hold: Arc<Hold>) -> Result<()> {
-    let Some(mut claim) = hold.claim.lock().await.take() else { return hold.check(Operation::Release) };
-    let answer = claim.release().await;
-    withdrawn(&hold, claim, answer)
+    let claim = hold.claim.lock().await.take();
+    if let Some(mut claim) = claim {
+        let answer = claim.release().await;
+        withdrawn(&hold, claim, answer)?;
+    }
+    hold.check(Operation::Release)
 }
 
 /// The same on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
-/// through the claim.
+/// through the claim. Whether it was lost before is not looked at: most who leave so do not ask.
 fn withdraw_now(hold: &Hold) -> Option<Result<()>> {
     let mut slot = hold.claim.try_lock().ok()?;
     let answer = slot.as_mut()?.release_now()?;
@@ -94,29 +97,23 @@ fn withdraw_now(hold: &Hold) -> Option<Result<()>> {
     Some(withdrawn(hold, claim, answer))
 }
 
-/// What to tell whoever let go; what could not be told to the store, the janitor goes on with.
+/// What the store said to it; what could not be told to the store, the janitor goes on with.
 fn withdrawn(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Result<()> {
     if cohort::is_cohort(&hold.spec) {
         hold.engine.gate.passes_no_more(hold);
     }
     match answer {
-        Ok(Release::Released) => {
-            observe::released(hold);
-            over(hold);
-            hold.check(Operation::Release)
-        }
-        Ok(Release::Gone(broken)) => {
-            hold.lose(broken.into());
-            over(hold);
-            hold.check(Operation::Release)
-        }
+        Ok(Release::Released) => observe::released(hold),
+        Ok(Release::Gone(broken)) => hold.lose(broken.into()),
         Err(error) => {
             observe::released(hold);
             let (clock, until) = (hold.engine.clock.clone(), hold.deadline());
             hold.engine.janitor.carry(Box::pin(release_until(clock, claim, until)));
-            Err(still_trying(&error).because(error))
+            return Err(still_trying(&error).because(error));
         }
     }
+    over(hold);
+    Ok(())
 }
 
 /// Writes down, later, how it ended.

@@ -2,16 +2,19 @@
 
 use std::{
     convert::Infallible,
+    pin::Pin,
     sync::{Arc, Mutex},
+    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{
     Extension, Router,
-    body::Body,
+    body::{Body, Bytes, HttpBody},
     http::{HeaderMap, Request, Response, StatusCode},
     routing::get,
 };
+use http_body::Frame;
 use http_body_util::BodyExt;
 use leasehold_core::{Client, ErrorKind, backend::Memory};
 use leasehold_testkit::scripted::{Fault, Script, Scripted, Verb};
@@ -103,6 +106,22 @@ async fn a_key_that_is_refused_is_400_and_a_wrong_setting_is_500() {
 }
 
 #[tokio::test]
+async fn the_lease_and_its_end_are_those_of_the_layer() {
+    let client = memory().client;
+    let handler = async |held: Held| held.remaining().as_millis().to_string();
+    let asked = async |layer: LockLayer| -> u64 {
+        let app = Router::new().route("/a/{key}", get(handler)).layer(layer);
+        let body = app.oneshot(request("/a/one")).await.unwrap().into_body();
+        String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap().parse().unwrap()
+    };
+    let layer = by_path(&client).wait("1m");
+    let (minute, day) = (60_000, 24 * 3_600_000);
+    assert!(asked(layer.clone()).await < minute, "half a minute unless said");
+    assert!(asked(layer.clone().ttl("1day")).await > day / 2);
+    assert!(asked(layer.ttl("1day").max_hold("5s")).await <= 5_000, "held no longer than that");
+}
+
+#[tokio::test]
 async fn readers_share_what_lock_with_makes() {
     let client = memory().client;
     let layer = by_path(&client).lock_with(|client, name, request| {
@@ -154,6 +173,39 @@ async fn what_a_handler_left_behind_is_told_when_the_response_is_over() {
     assert_eq!((held.remaining(), held.lost().await.kind()), (Duration::ZERO, ErrorKind::Lost));
     client.idle().await;
     assert!(client.lock("one").try_acquire().await.unwrap().is_some(), "looking does not hold it");
+}
+
+#[tokio::test]
+async fn a_body_is_dropped_under_the_lock() {
+    /// An empty body that looks at the lock once more when it is dropped.
+    struct Last(Held, Arc<Mutex<Option<bool>>>);
+    impl HttpBody for Last {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(None)
+        }
+    }
+    impl Drop for Last {
+        fn drop(&mut self) {
+            *self.1.lock().unwrap() = Some(self.0.check().is_ok());
+        }
+    }
+    let (client, seen) = (memory().client, Arc::new(Mutex::new(None)));
+    let noted = seen.clone();
+    let handler = async move |held: Held| Body::new(Last(held, noted));
+    let app = Router::new().route("/a/{key}", get(handler)).layer(by_path(&client));
+    let mut body = app.oneshot(request("/a/one")).await.unwrap().into_body();
+    assert!(body.frame().await.is_none());
+    assert!(client.lock("one").try_acquire().await.unwrap().is_none(), "not even after its last frame");
+    drop(body);
+    assert_eq!(*seen.lock().unwrap(), Some(true), "whatever it still did");
+    client.idle().await;
+    assert!(client.lock("one").try_acquire().await.unwrap().is_some());
 }
 
 #[tokio::test]
