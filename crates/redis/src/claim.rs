@@ -16,7 +16,8 @@ use crate::{
     config::Layout,
     connect::Weight,
     error::{Fault, conflict},
-    names, people, permit, presence,
+    names::{self, Holder},
+    people, permit, presence,
     scripts::{self, Script},
     store::Shared,
 };
@@ -32,7 +33,6 @@ const KEEP: u64 = 24 * 3600 * 1000;
 pub(crate) struct RedisClaim {
     store: Arc<Shared>,
     spec: Arc<ClaimSpec>,
-    id: String,
     form: Form,
     bell: Option<Bell>,
     /// It has begun to wait: from then on a fair claim stands in line.
@@ -69,9 +69,8 @@ enum Trace {
 impl RedisClaim {
     pub(crate) fn new(store: Arc<Shared>, spec: Arc<ClaimSpec>) -> Self {
         let form = Form::of(&spec, store.layout);
-        let id = spec.id.to_string();
         let (waits, is_spent, recounted) = Default::default();
-        Self { store, spec, id, form, bell: None, waits, trace: Trace::None, is_spent, recounted }
+        Self { store, spec, form, bell: None, waits, trace: Trace::None, is_spent, recounted }
     }
 
     fn name(&self) -> &str {
@@ -104,7 +103,7 @@ impl RedisClaim {
         };
         let told = u8::from(self.waits && self.store.presence.is_told(spec.id));
         let label = spec.label.as_deref().unwrap_or("");
-        let id = &self.id;
+        let id = Holder(spec.id);
         let common = move |command: &mut Cmd| {
             command.arg(id).arg(lease).arg(keep).arg(line).arg(told).arg(label).arg(verb);
         };
@@ -156,7 +155,7 @@ impl RedisClaim {
         let verb = self.store.topology.verb();
         let line = if self.spec.fair { "leave" } else { "" };
         self.run(Weight::Plain, &scripts::UNLOCK, move |command| {
-            command.arg(&self.id).arg(verb).arg(shape).arg(&permits);
+            command.arg(Holder(self.spec.id)).arg(verb).arg(shape).arg(&permits);
             command.arg(barrier).arg(line).arg(u8::from(told));
         })
     }
@@ -222,7 +221,7 @@ impl RedisClaim {
             _ => vec![names::lock_channel(name), names::rwlock_channel(name)],
         };
         if self.spec.fair {
-            channels.push(names::head_channel(name, &self.id));
+            channels.push(names::head_channel(name, self.spec.id));
         }
         channels
     }
@@ -288,7 +287,7 @@ impl Claim for RedisClaim {
         let verb = self.store.topology.verb();
         let answer = self
             .run(Weight::Promise, &scripts::RECOUNT, |command| {
-                command.arg(&self.id).arg(verb).arg(holds.exclusive).arg(holds.shared);
+                command.arg(Holder(self.spec.id)).arg(verb).arg(holds.exclusive).arg(holds.shared);
             })
             .await;
         answer::renewal(&answer.map_err(|fault| fault.into_error(Operation::Reenter))?)
@@ -298,7 +297,7 @@ impl Claim for RedisClaim {
         let keep = self.spec.ttl.as_millis().max(1) as u64 + KEEP;
         let answer = self
             .run(Weight::Promise, &scripts::RAISE, |command| {
-                command.arg(&self.id).arg(fence).arg(keep);
+                command.arg(Holder(self.spec.id)).arg(fence).arg(keep);
             })
             .await;
         answer::renewal(&answer.map_err(|fault| fault.into_error(Operation::Acquire))?)

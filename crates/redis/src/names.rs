@@ -6,11 +6,22 @@
 
 use std::fmt;
 
-use leasehold_core::ClientId;
+use leasehold_core::{ClaimId, ClientId};
+use redis::{RedisWrite, ToRedisArgs};
 
 /// What stands between the braces of everything that belongs to a name.
 pub(crate) fn tag(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+}
+
+/// An acquisition as an argument: written where it goes, since every request has one and nothing needs it besides.
+#[derive(Clone, Copy)]
+pub(crate) struct Holder(pub(crate) ClaimId);
+
+impl ToRedisArgs for Holder {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(self.0);
+    }
 }
 
 /// Where unlocks of locks are told.
@@ -19,7 +30,7 @@ pub(crate) fn lock_channel(name: &str) -> String {
 }
 
 /// Where one waiter of the fair line is told that it is the head.
-pub(crate) fn head_channel(name: &str, holder: &str) -> String {
+pub(crate) fn head_channel(name: &str, holder: ClaimId) -> String {
     format!("redisson_lock__channel:{}:{holder}", tag(name))
 }
 

@@ -92,7 +92,7 @@ impl Keeper {
     }
 
     /// Somebody holds, or waits if there is no fence: others may be told.
-    pub(super) fn stands(&self, spec: &ClaimSpec, fence: Option<u64>, now: Instant) {
+    pub(super) fn stands(&self, spec: &Arc<ClaimSpec>, fence: Option<u64>, now: Instant) {
         let Some(presence) = &self.presence else { return };
         presence.began(spec, fence, now);
         self.rouse();

@@ -5,7 +5,10 @@
 //! and goes costs nothing. It is information for people; nothing decides by it, and what fails is told again with
 //! the next sign of life.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use hashbrown::HashMap;
 
@@ -28,27 +31,42 @@ pub(super) struct Presence(Mutex<Signs>);
 
 #[derive(Debug, Default)]
 struct Signs {
-    young: HashMap<ClaimId, (Instant, Standing)>,
-    told: HashMap<ClaimId, (Instant, Standing)>,
-    gone: Vec<Standing>,
+    /// By the number of the acquisition: all are of one client.
+    young: HashMap<u64, Present>,
+    told: HashMap<u64, Present>,
+    gone: Vec<Present>,
     last: Option<Instant>,
+}
+
+/// Somebody who holds or waits. There may be very many: what others are told is made of it only then.
+#[derive(Clone, Debug)]
+struct Present {
+    spec: Arc<ClaimSpec>,
+    fence: Option<u64>,
+    since: Instant,
+}
+
+impl Present {
+    fn standing(&self) -> Standing {
+        let ClaimSpec { key, id, mode, label, location, .. } = &*self.spec;
+        let (label, location) = (label.clone(), location.clone());
+        Standing { key: key.clone(), id: *id, mode: *mode, fence: self.fence, label, location }
+    }
 }
 
 impl Presence {
     /// Somebody holds or waits from now on; the same acquisition may wait first and hold then.
-    pub(super) fn began(&self, spec: &ClaimSpec, fence: Option<u64>, now: Instant) {
-        let (key, id, mode, label) = (spec.key.clone(), spec.id, spec.mode, spec.label.clone());
-        let location = spec.location.clone();
-        let standing = Standing { key, id, mode, fence, label, location };
-        self.signs().young.insert(id, (now, standing));
+    pub(super) fn began(&self, spec: &Arc<ClaimSpec>, fence: Option<u64>, since: Instant) {
+        let present = Present { spec: spec.clone(), fence, since };
+        self.signs().young.insert(spec.id.serial(), present);
     }
 
     /// It holds and waits no more.
     pub(super) fn ended(&self, id: ClaimId) {
         let mut signs = self.signs();
-        signs.young.remove(&id);
-        if let Some((_, standing)) = signs.told.remove(&id) {
-            signs.gone.push(standing);
+        signs.young.remove(&id.serial());
+        if let Some(present) = signs.told.remove(&id.serial()) {
+            signs.gone.push(present);
         }
     }
 
@@ -62,10 +80,10 @@ impl Presence {
     pub(super) fn due(&self, now: Instant) -> Option<Vec<Sign>> {
         let mut signs = self.signs();
         let Signs { young, told, gone, last } = &mut *signs;
-        let mut news: Vec<Sign> = gone.drain(..).map(Sign::Ended).collect();
-        for (id, (since, standing)) in young.extract_if(|_, (since, _)| since.until(now) >= YOUNG) {
-            news.push(Sign::Stands { standing: standing.clone(), age: since.until(now) });
-            told.insert(id, (since, standing));
+        let mut news: Vec<Sign> = gone.drain(..).map(|present| Sign::Ended(present.standing())).collect();
+        for (serial, present) in young.extract_if(|_, present| present.since.until(now) >= YOUNG) {
+            news.push(Sign::Stands { standing: present.standing(), age: present.since.until(now) });
+            told.insert(serial, present);
         }
         let quiet = last.is_none_or(|last| last.until(now) >= HEARTBEAT);
         if news.is_empty() && (told.is_empty() || !quiet) {
