@@ -6,11 +6,11 @@
 use std::{cell::Cell, ffi::OsString, time::Duration};
 
 use clap::ValueEnum;
-use leasehold::{CatchUp, Client, Job, Turn, Who};
+use leasehold::{CatchUp, Client, Job, Turn};
 use leasehold_console::job_view::moment;
 use nix::sys::signal::Signal;
 
-use super::{block_on, close};
+use super::{block_on, on_behalf_of};
 use crate::{
     args::{Asking, duration},
     config::Settings,
@@ -21,7 +21,7 @@ use crate::{
         Ended, errand,
         hold::Hold,
         lost_pipe::LostPipe,
-        signals::{ENDING, Signals, unless_signalled, until_idle},
+        signals::{Signals, unless_signalled, until_idle},
     },
     view::brief,
 };
@@ -111,21 +111,10 @@ impl From<Policy> for CatchUp {
 /// Runs the job until it is told to end; without a schedule, once.
 pub(crate) fn run(args: &Args, settings: &Settings, volume: Volume) -> Result<Exit, Failure> {
     // Before anything else is opened: see there why.
-    let lost = LostPipe::open()?;
-    block_on(go(args, settings, volume, lost))
-}
-
-async fn go(args: &Args, settings: &Settings, volume: Volume, lost: LostPipe) -> Result<Exit, Failure> {
-    let mut signals = Signals::catch(&ENDING)?;
-    let who = Who::here().with_program(&errand::program(&args.command));
-    let client = match unless_signalled(&mut signals, settings.connect_as(who)).await {
-        Ok(client) => client?,
-        Err(signal) => return Ok(Exit::Signal(signal as i32)),
-    };
-    let mut cron = Cron { args, client: &client, volume, signals, lost: Some(lost) };
-    let ended = cron.go().await;
-    close(&client).await;
-    ended
+    let lost = Some(LostPipe::open()?);
+    block_on(on_behalf_of(&args.command, settings, async |client, signals| {
+        Cron { args, client, volume, signals, lost }.go().await
+    }))
 }
 
 /// One `cron`, with what it needs along the way.

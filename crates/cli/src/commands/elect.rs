@@ -10,7 +10,7 @@ use leasehold::{Client, Election, ErrorKind, Leader, Leadership, Who, time::Cloc
 use leasehold_console::view::time;
 use serde_json::{Value, json};
 
-use super::{block_on, close};
+use super::{block_on, close, on_behalf_of};
 use crate::{
     args::{Asking, Output, Talk, duration},
     config::Settings,
@@ -103,21 +103,10 @@ pub(crate) fn run(args: &Args, settings: &Settings, talk: Talk) -> Result<Exit, 
         return block_on(watch(args, settings, talk.output));
     }
     // Before anything else is opened: see there why.
-    let lost = LostPipe::open()?;
-    block_on(go(args, settings, talk.volume(), lost))
-}
-
-async fn go(args: &Args, settings: &Settings, volume: Volume, lost: LostPipe) -> Result<Exit, Failure> {
-    let mut signals = Signals::catch(&ENDING)?;
-    let who = Who::here().with_program(&errand::program(&args.command));
-    let client = match unless_signalled(&mut signals, settings.connect_as(who)).await {
-        Ok(client) => client?,
-        Err(signal) => return Ok(Exit::Signal(signal as i32)),
-    };
-    let mut candidate = Candidate { args, client: &client, volume, signals, lost: Some(lost) };
-    let ended = candidate.go().await;
-    close(&client).await;
-    ended
+    let (volume, lost) = (talk.volume(), Some(LostPipe::open()?));
+    block_on(on_behalf_of(&args.command, settings, async |client, signals| {
+        Candidate { args, client, volume, signals, lost }.go().await
+    }))
 }
 
 /// One `elect`, with what it needs along the way.

@@ -17,13 +17,18 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod watch;
 
-use std::{io::Read, time::Duration};
+use std::{ffi::OsString, io::Read, time::Duration};
 
-use leasehold::{Client, Ticket};
+use leasehold::{Client, Ticket, Who};
 
 use crate::{
     args::{Cli, Command},
+    config::Settings,
     exit::{Exit, Failure},
+    supervise::{
+        errand,
+        signals::{ENDING, Signals, unless_signalled},
+    },
 };
 
 /// How long the end of a command may take.
@@ -59,6 +64,23 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
     let ended = runtime.block_on(command);
     // Nothing of ours is left to wait for; a store's thread may be.
     runtime.shutdown_background();
+    ended
+}
+
+/// Does this as a client in the name of a command that is to be started, and closes the store then. A signal that comes before
+/// there is a client ends it.
+async fn on_behalf_of<F>(command: &[OsString], settings: &Settings, work: F) -> Result<Exit, Failure>
+where
+    F: AsyncFnOnce(&Client, Signals) -> Result<Exit, Failure>,
+{
+    let mut signals = Signals::catch(&ENDING)?;
+    let who = Who::here().with_program(&errand::program(command));
+    let client = match unless_signalled(&mut signals, settings.connect_as(who)).await {
+        Ok(client) => client?,
+        Err(signal) => return Ok(Exit::Signal(signal as i32)),
+    };
+    let ended = work(&client, signals).await;
+    close(&client).await;
     ended
 }
 

@@ -2,10 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use leasehold::{Client, Error, ErrorKind, Who, time::Clock};
+use leasehold::{Client, Error, ErrorKind, time::Clock};
 use nix::sys::signal::Signal;
 
-use super::{GOODBYE, block_on, close};
+use super::{GOODBYE, block_on, on_behalf_of};
 use crate::{
     args::{Asking, duration},
     config::Settings,
@@ -18,7 +18,7 @@ use crate::{
         self, End, Ended, Plan, Stop, errand,
         hold::Hold,
         lost_pipe::LostPipe,
-        signals::{ENDING, Signals, unless_signalled},
+        signals::{Signals, unless_signalled},
     },
     view::brief,
 };
@@ -126,15 +126,11 @@ impl Run<'_> {
         if let Some(ttl) = self.args.asking.ttl {
             self.args.check_grace(ttl)?;
         }
-        let mut signals = Signals::catch(&ENDING)?;
-        let who = Who::here().with_program(&errand::program(&self.args.command));
-        let client = match unless_signalled(&mut signals, self.settings.connect_as(who)).await {
-            Ok(client) => client?,
-            Err(signal) => return Ok(Exit::Signal(signal as i32)),
-        };
-        let ended = self.hold_and_run(&client, lost, signals).await;
-        close(&client).await;
-        ended
+        let (args, settings) = (self.args, self.settings);
+        on_behalf_of(&args.command, settings, async |client, signals| {
+            self.hold_and_run(client, lost, signals).await
+        })
+        .await
     }
 
     async fn hold_and_run(
