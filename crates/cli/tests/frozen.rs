@@ -85,6 +85,7 @@ fn leader() {
 
 async fn two_acts(client: &Client, leadership: &Leadership, node: &str) -> Result<(), Error> {
     assert!(write(client, leadership.fence()).await);
+    assert!(leadership.guard().remaining() <= Duration::from_secs(4), "within its lease another leads");
     say(node, "acts");
     while !Path::new("go").exists() {
         Clock::boot().pause(Duration::from_millis(10)).await;

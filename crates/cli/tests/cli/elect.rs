@@ -9,7 +9,7 @@ use leasehold_testkit::servers::{redis::Redis, start_or_skip};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::{Place, Running, wait_until};
+use crate::common::{Place, Running, outcome, wait_until};
 
 /// Shows that it leads, and lives until it is told to end.
 const LEADING: &str = "echo $NODE leads $LEASEHOLD_FENCE >> $LOG; while :; do sleep 0.02; done";
@@ -89,7 +89,9 @@ fn observers_are_told_a_line_for_each_leader() {
     let leader = observer.leader();
     assert_eq!((&leader["value"], &leader["program"]), (&"10.0.0.7:8080".into(), &"sh".into()));
     assert_eq!(leader["fence"], fence(&place, "one"));
-    assert_eq!(leader["id"], place.show("x")["holders"][0]["id"]);
+    let holder = place.show("x")["holders"][0].clone();
+    assert_eq!((&leader["id"], &holder["label"]), (&holder["id"], &"why".into()));
+    assert_eq!(holder["location"], "the command line");
     let line = Observer::start(&place, &[]).line();
     assert!(line.contains(" leads, fence ") && line.ends_with("\"10.0.0.7:8080\""), "{line}");
     node.signal(Signal::SIGTERM);
@@ -170,6 +172,10 @@ fn frozen(place: &Place, store: &str) {
                    while :; do echo $NODE beats >> $LOG; sleep 0.01; done";
     let first = node(place, Some(store), "first", &["--ttl", "2s"], beating);
     let before = fence(place, "first");
+    let shown = outcome(place.leasehold(&["show", "x", "-o", "json"]).env("LEASEHOLD_STORE", store));
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let left = shown["holders"][0]["expires_in_ms"].as_u64().unwrap();
+    assert!(left <= 2000, "within its lease another leads: {left} ms are left of it");
     let second = node(place, Some(store), "second", &["--ttl", "2s"], LEADING);
     first.signal(Signal::SIGSTOP);
     assert!(fence(place, "second") > before);
