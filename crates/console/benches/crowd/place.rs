@@ -61,7 +61,7 @@ impl Place {
         let key = format!("leasehold_sites:{client}");
         for _ in 0..LOOKS {
             let told = self.redis.demand(&["HLEN", &key]).map_err(|error| error.to_string())?;
-            if told == Reply::Integer(count as i64) {
+            if told == Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)) {
                 return Ok(());
             }
             tokio::time::sleep(LOOK).await;
