@@ -51,7 +51,8 @@ fn open_if_read(pipe: &Path) -> Option<fs::File> {
 }
 
 fn assert_took(ended: &Outcome, fence: u64, files: &[&str]) {
-    let took: String = files.iter().map(|file| format!("batch: took {file}\n")).collect();
+    let took: Vec<String> = files.iter().map(|file| format!("batch: took {file}\n")).collect();
+    let took = took.concat();
     let said = format!("batch: begins, with fence {fence}\n{took}batch: ends\n");
     assert_eq!((ended.code, &ended.stdout), (0, &said), "{}", ended.stderr);
 }

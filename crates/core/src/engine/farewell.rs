@@ -93,7 +93,8 @@ fn unfinished(requests: usize, runs: usize, unreleased: &[String]) -> Error {
     let mut message =
         format!("not done in time: {requests} requests are not answered yet; locks end with their leases");
     if runs > 0 {
-        message.push_str(&format!("; runs of jobs that go on, and will be taken for dead: {runs}"));
+        message.push_str("; runs of jobs that go on, and will be taken for dead: ");
+        message.push_str(&runs.to_string());
     }
     if !unreleased.is_empty() {
         message.push_str("; not known to be released: ");

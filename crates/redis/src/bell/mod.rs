@@ -296,7 +296,7 @@ impl Listener {
         }
         self.not_before = None;
         let due = self.empty.iter().take_while(|(when, _)| *when <= now).count();
-        let unwanted: Vec<String> = self.empty.drain(..due).map(|(_, channel)| channel).collect();
+        let mut unwanted: Vec<String> = self.empty.drain(..due).map(|(_, channel)| channel).collect();
         // Messages come often and joins seldom: only those can bring a channel that is not subscribed.
         if !self.arming.is_empty() || self.link.is_none() {
             self.subscribe().await?;
@@ -304,8 +304,7 @@ impl Listener {
         for armed in self.arming.drain(..) {
             drop(armed.send(Ok(())));
         }
-        let unwanted = unwanted.into_iter().filter(|channel| !self.channels.contains_key(channel));
-        let unwanted: Vec<String> = unwanted.collect();
+        unwanted.retain(|channel| !self.channels.contains_key(channel));
         if self.link.is_some() && !unwanted.is_empty() {
             self.unsubscribe(unwanted).await?;
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Client, ErrorKind, Id, IdSpace, Ids,
-    backend::{BreakOutcome, Expect},
+    backend::{BreakOutcome, CellWrite, Expect},
 };
 use tokio::task::JoinSet;
 
@@ -171,7 +171,8 @@ pub(super) async fn a_spoilt_number_is_passed_over(fixture: Fixture) {
         (0..=2).filter(|machine| *machine != held).zip(["nonsense", &format!("{} 1 {id}", u64::MAX)])
     {
         let cell = format!("ids:ids:{name}:{machine}");
-        backend.write_cell(&cell, Expect::Absent, text.as_bytes(), None).await.unwrap();
+        let written = backend.write_cell(&cell, Expect::Absent, text.as_bytes(), None).await.unwrap();
+        assert!(matches!(written, CellWrite::Written(_)), "{cell}");
     }
     let refused = refusal(client.ids(&name).machines(0..=2).claim().await);
     assert!(matches!(refused.kind(), ErrorKind::Internal | ErrorKind::Unsupported), "{refused}");
