@@ -36,26 +36,25 @@ const WRITE: &str =
 async fn main() -> Result<(), Box<dyn Error>> {
     let (database, connection) =
         tokio_postgres::connect(&env::var("DATABASE_URL")?, tokio_postgres::NoTls).await?;
+    let database = Arc::new(Mutex::new(database));
     tokio::select! {
-        ended = serve(database) => ended,
+        ended = serve(&database) => ended,
         lost = connection => Err(lost.err().map_or("the database has closed the connection".into(), Into::into)),
     }
 }
 
-async fn serve(database: tokio_postgres::Client) -> Result<(), Box<dyn Error>> {
+async fn serve(database: &Database) -> Result<(), Box<dyn Error>> {
     let locks = Client::from_env().await?;
     // Two who create one table at the same moment would be in each other's way.
     let tables = format!("{ORDERS}; {}", checks::postgres::TABLE);
-    locks
-        .lock("orders:tables")
-        .scope(async |_| Ok::<_, Box<dyn Error>>(database.batch_execute(&tables).await?))
-        .await?;
+    let create = async |_: &_| Ok::<_, Box<dyn Error>>(database.lock().await.batch_execute(&tables).await?);
+    locks.lock("orders:tables").scope(create).await?;
 
     let one_at_a_time = LockLayer::checked(&locks, name_of_order).wait("2s").max_hold("30s");
     let app = Router::new()
         .route("/orders/{id}/add/{amount}", post(add).layer(one_at_a_time))
         .route("/orders/{id}", get(total))
-        .with_state(Arc::new(Mutex::new(database)));
+        .with_state(database.clone());
     let listener = TcpListener::bind(env::args().nth(1).as_deref().unwrap_or("127.0.0.1:8080")).await?;
     println!("listening on {}", listener.local_addr()?);
     let pressed = async { drop(tokio::signal::ctrl_c().await) };

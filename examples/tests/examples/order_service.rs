@@ -14,38 +14,36 @@ use leasehold_testkit::servers::{Shared, postgres::Postgres};
 use crate::running::{Running, Stage};
 
 const CLIENTS: usize = 8;
-const ORDERS_OF_EACH: usize = 5;
+const ADDED_BY_EACH: usize = 5;
 
 /// The tests use different orders.
 static POSTGRES: Shared<Postgres> = Shared::new();
 
-/// One of the services, and where it listens.
-struct Service {
-    running: Running,
-    address: String,
-}
+/// Where one of the services listens.
+struct Address(String);
 
 #[test]
 fn the_total_is_exact_when_many_add_to_one_order_through_two_services() {
     let Some(postgres) = POSTGRES.get_or_skip(Postgres::start) else { return };
-    let services = [start(&postgres), start(&postgres)];
+    let (services, addresses): (Vec<Running>, Vec<Address>) =
+        [start(&postgres), start(&postgres)].into_iter().unzip();
     thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let service = &services[client % 2];
-            scope.spawn(move || (0..ORDERS_OF_EACH).for_each(|_| service.add_until_done("/orders/1/add/3")));
+            let service = &addresses[client % 2];
+            scope.spawn(move || (0..ADDED_BY_EACH).for_each(|_| service.add_until_done("/orders/1/add/3")));
         }
     });
-    let exact = (3 * CLIENTS * ORDERS_OF_EACH).to_string();
-    for service in services {
+    let exact = (3 * CLIENTS * ADDED_BY_EACH).to_string();
+    for service in &addresses {
         assert_eq!(service.ask("GET", "/orders/1").1.lines().last(), Some(&*exact));
-        service.running.interrupt();
     }
+    services.into_iter().for_each(Running::interrupt);
 }
 
 #[test]
 fn an_order_that_is_busy_is_answered_with_423_and_who_has_it() {
     let Some(postgres) = POSTGRES.get_or_skip(Postgres::start) else { return };
-    let service = start(&postgres);
+    let (_running, service) = start(&postgres);
     let locks = leasehold::blocking::connect(&postgres.url("postgres")).unwrap();
     let guard = locks.lock("order:2").label("reprice").acquire().unwrap();
     // The same order, however its number is written.
@@ -60,7 +58,7 @@ fn an_order_that_is_busy_is_answered_with_423_and_who_has_it() {
 #[test]
 fn a_stale_fence_is_refused_by_the_database_and_nothing_is_written() {
     let Some(postgres) = POSTGRES.get_or_skip(Postgres::start) else { return };
-    let service = start(&postgres);
+    let (_running, service) = start(&postgres);
     assert_eq!(service.ask("POST", "/orders/3/add/5").0, 200);
     later_holder_writes(&postgres, "order:3");
     let (status, answer) = service.ask("POST", "/orders/3/add/5");
@@ -80,15 +78,15 @@ fn later_holder_writes(postgres: &Postgres, order: &str) {
     });
 }
 
-fn start(postgres: &Arc<Postgres>) -> Service {
+fn start(postgres: &Arc<Postgres>) -> (Running, Address) {
     let (mut stage, url) = (Stage::new(), postgres.url("postgres"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_order_service"));
     let running =
         stage.start(command.arg("127.0.0.1:0").env("DATABASE_URL", &url).env("LEASEHOLD_STORE", &url));
-    Service { running, address: stage.wait_for("listening on ") }
+    (running, Address(stage.wait_for("listening on ")))
 }
 
-impl Service {
+impl Address {
     /// As a client does that is told to come back later.
     fn add_until_done(&self, path: &str) {
         loop {
@@ -102,7 +100,7 @@ impl Service {
 
     /// The status, and the whole answer.
     fn ask(&self, method: &str, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = TcpStream::connect(&self.0).unwrap();
         write!(stream, "{method} {path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
