@@ -161,22 +161,37 @@ fn pieces(text: &str) -> std::result::Result<Vec<Piece<'_>>, String> {
     Ok(pieces)
 }
 
-/// Where the brace closes that was opened before this: braces of the expression itself, and within its texts, are not it.
+/// Where the brace closes that was opened before this: braces of the expression itself, and within quotes, are not it.
 fn closing(text: &str) -> Option<usize> {
-    let (mut depth, mut quoted, mut escaped) = (0, false, false);
-    for (at, letter) in text.char_indices() {
+    let (mut depth, mut at) = (0, 0);
+    while let Some(letter) = text[at..].chars().next() {
         match letter {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ if quoted => {}
             '{' => depth += 1,
             '}' if depth == 0 => return Some(at),
             '}' => depth -= 1,
+            '"' => at += quoted(&text[at + 1..], '"')?,
+            '\'' if is_letter(&text[at + 1..]) => at += quoted(&text[at + 1..], '\'')?,
             _ => {}
         }
+        at += letter.len_utf8();
     }
     None
+}
+
+/// The length of what stands in quotes, with the last one.
+fn quoted(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    let end = text.find(|letter| {
+        let ends = letter == quote && !escaped;
+        escaped = letter == '\\' && !escaped;
+        ends
+    });
+    end.map(|end| end + quote.len_utf8())
+}
+
+/// Whether a letter in quotes follows, as in `'}'`; the other thing that begins with `'` is a lifetime.
+fn is_letter(text: &str) -> bool {
+    text.starts_with('\\') || text.chars().nth(1) == Some('\'')
 }
 
 #[cfg(test)]
@@ -202,6 +217,9 @@ mod tests {
             ("{self.shop}/{SHARD}/{order.lines[n].sku()}", "{}/{}/{}", "{}/{}/{}", 3),
             ("{crate::limit}/{f(n)}", "{}/{}", "{}/{}", 2),
             ("锁:{n + 1}", "锁:{}", "锁:{}", 1),
+            ("{order.text.split('}').count()}/{n}", "{}/{}", "{}/{}", 2),
+            ("{order.text.split(['{', '\"', '\\'', '\\\\', '锁', '\\u{7d}']).count()}", "{}", "{}", 1),
+            ("{f::<&'static str>(n)}:{'a: loop { break 'a n }}", "{}:{}", "{}:{}", 2),
         ] {
             let key = read(text).unwrap();
             let read = (key.format.as_str(), key.template.as_str(), key.parts.len());
