@@ -2,14 +2,18 @@
 //!
 //! The body becomes an `async` block, or a closure in a synchronous function, so that `return` and `?` end it and nothing
 //! else: the release comes after it whatever it does. It is handed to `leasehold::attribute` only together with proof
-//! that the lock is held; no path leads to it otherwise.
+//! that the lock is held; no path leads to it otherwise. What the function owns goes with it and ends with it, under the
+//! lock: an argument may do its last work as it is dropped.
+//!
+//! A name written out here would be read as an item of the user's module if there is one of that name: hence
+//! `__leasehold_`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::{Block, Error, Expr, ItemFn, Result, ReturnType, Stmt, spanned::Spanned as _};
 
 use crate::{
-    function::{self, Arguments},
+    function::{self, Arguments, Owned},
     key::Key,
     options::{Client, Kind, OnBusy, OnLost, Options},
 };
@@ -18,7 +22,8 @@ use crate::{
 pub(crate) fn locked(options: TokenStream, item: &TokenStream) -> Result<TokenStream> {
     let mut function = function::read(item)?;
     let options: Options = syn::parse2(options)?;
-    let body = Body::new(&options, &function)?.under_lock(&function.block);
+    let (arguments, owned) = (Arguments::of(&function.sig), Owned::of(&mut function.sig));
+    let body = Body::new(&options, &function, &arguments, owned)?.under_lock(&function.block);
     *function.block = Block {
         brace_token: function.block.brace_token,
         stmts: vec![Stmt::Expr(Expr::Verbatim(body), None)],
@@ -29,15 +34,17 @@ pub(crate) fn locked(options: TokenStream, item: &TokenStream) -> Result<TokenSt
 struct Body<'a> {
     options: &'a Options,
     function: &'a ItemFn,
+    owned: Owned,
     keys: Vec<Key>,
     /// Names that the body cannot see.
     answer: Ident,
+    wanted: Ident,
     held: Ident,
     error: Ident,
 }
 
 impl<'a> Body<'a> {
-    fn new(options: &'a Options, function: &'a ItemFn) -> Result<Self> {
+    fn new(options: &'a Options, function: &'a ItemFn, arguments: &Arguments, owned: Owned) -> Result<Self> {
         if let Some((OnLost::Cancel, at)) = options.on_lost
             && function.sig.asyncness.is_none()
         {
@@ -45,15 +52,15 @@ impl<'a> Body<'a> {
                            Without `on_lost` a loss is an error once it has ended";
             return Err(Error::new(at, message));
         }
-        let arguments = Arguments::of(&function.sig);
         let keys =
-            options.keys.iter().cloned().map(|key| Key::read(key, &arguments)).collect::<Result<_>>()?;
-        let hidden = |name| Ident::new(name, Span::mixed_site());
+            options.keys.iter().cloned().map(|key| Key::read(key, arguments)).collect::<Result<_>>()?;
         Ok(Self {
             options,
             function,
+            owned,
             keys,
             answer: hidden("answer"),
+            wanted: hidden("wanted"),
             held: hidden("held"),
             error: hidden("error"),
         })
@@ -64,8 +71,8 @@ impl<'a> Body<'a> {
     }
 
     fn under_lock(&self, block: &Block) -> TokenStream {
-        let Self { answer, held, error, .. } = self;
-        let (made, wanted, refused) = (self.answer(), self.wanted(), self.refused());
+        let Self { answer, wanted, held, error, .. } = self;
+        let (made, asked, refused) = (self.answer(), self.wanted(), self.refused());
         let run = format_ident!(
             "{}",
             match self.options.on_lost {
@@ -78,13 +85,16 @@ impl<'a> Body<'a> {
             let typed = self.typed(block);
             (quote!(acquire().await), quote!(#run(#held, async move #typed).await))
         } else {
-            let (run, returns) = (format_ident!("{run}_here"), self.returns());
-            (quote!(acquire_here()), quote!(#run(#held, move || -> #returns #block)))
+            let (run, returns, owned, stmts) =
+                (format_ident!("{run}_here"), self.returns(), &self.owned, &block.stmts);
+            (quote!(acquire_here()), quote!(#run(#held, move || -> #returns { #owned #(#stmts)* })))
         };
+        // What the options borrow on the way, such as a mutex around the client, ends before the wait begins.
         quote! {
             let #answer = #made;
+            let #wanted = #asked;
             let #held = match #wanted.#acquire {
-                ::core::result::Result::Ok(held) => held,
+                ::core::result::Result::Ok(#held) => #held,
                 ::core::result::Result::Err(#error) => { #refused }
             };
             #answer.#run
@@ -94,13 +104,14 @@ impl<'a> Body<'a> {
     /// The body, which knows what it returns: an `async` block cannot be told, so a first `return` that is never reached
     /// tells it.
     fn typed(&self, block: &Block) -> TokenStream {
-        let (returns, stmts, never) = (self.returns(), &block.stmts, Ident::new("never", Span::mixed_site()));
+        let (returns, owned, stmts, never) = (self.returns(), &self.owned, &block.stmts, hidden("never"));
         quote! {{
             #[allow(unreachable_code, clippy::all, clippy::pedantic)]
             if false {
                 let #never: #returns = loop {};
                 return #never;
             }
+            #owned
             #(#stmts)*
         }}
     }
@@ -182,4 +193,9 @@ impl<'a> Body<'a> {
             #failed;
         }
     }
+}
+
+/// A name for what is written out, which neither the user's variables nor the user's items have.
+pub(crate) fn hidden(name: &str) -> Ident {
+    format_ident!("__leasehold_{name}", span = Span::mixed_site())
 }

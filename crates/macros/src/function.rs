@@ -1,13 +1,15 @@
 //! The function that is to be put under a lock: whether it can be, and what its arguments are called.
 
 use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
 use syn::{
-    Error, FnArg, ItemFn, Result, ReturnType, Signature, TraitItemFn, Type,
+    Attribute, Error, FnArg, ItemFn, Pat, Receiver, ReceiverKind, Result, ReturnType, Signature, TraitItemFn,
+    Type, parse_quote,
     spanned::Spanned as _,
     visit::{self, Visit},
 };
 
-use crate::words::nearest;
+use crate::{expand::hidden, words::nearest};
 
 /// The function, if it can be locked.
 pub(crate) fn read(item: &TokenStream) -> Result<ItemFn> {
@@ -67,7 +69,7 @@ fn refuse_futures(returns: &Type) -> Result<()> {
 /// What a key's expressions can speak of.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    names: Vec<String>,
+    names: Vec<Ident>,
     has_self: bool,
 }
 
@@ -90,11 +92,11 @@ impl Arguments {
             return (!self.has_self).then(|| "this function has no `self`".to_owned());
         }
         // Constants and types are not in lower case, and what stands in a module has its path before it.
-        if self.names.contains(&name) || !name.starts_with(char::is_lowercase) {
+        let known: Vec<String> = self.names.iter().map(Ident::to_string).collect();
+        if known.contains(&name) || !name.starts_with(char::is_lowercase) {
             return None;
         }
-        let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        let instead = match nearest(&name, known.iter().copied()) {
+        let instead = match nearest(&name, known.iter().map(String::as_str)) {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None if known.is_empty() => "; this function has none".to_owned(),
             None => format!("; there are `{}`", known.join("`, `")),
@@ -105,7 +107,68 @@ impl Arguments {
 
 impl Visit<'_> for Arguments {
     fn visit_pat_ident(&mut self, pattern: &syn::PatIdent) {
-        self.names.push(pattern.ident.to_string());
+        self.names.push(pattern.ident.clone());
         visit::visit_pat_ident(self, pattern);
+    }
+}
+
+/// What a function is given to keep: it is named at the beginning of the body, so that the body has all of it. A closure
+/// takes along only what it names, and of that only the fields.
+///
+/// What a pattern leaves out of an argument, as in `(order, _)`, stays behind and is dropped after the release.
+#[derive(Debug, Default)]
+pub(crate) struct Owned {
+    names: Vec<TokenStream>,
+}
+
+impl Owned {
+    /// Gives a name to what has none: `_` stays where it is until the function ends.
+    pub(crate) fn of(signature: &mut Signature) -> Self {
+        let mut owned = Self::default();
+        for (at, input) in signature.inputs.iter_mut().enumerate() {
+            match input {
+                FnArg::Receiver(receiver) if !is_self_borrowed(receiver) => {
+                    let name = receiver.self_token;
+                    owned.names.push(quote!(let _ = &#name;));
+                }
+                FnArg::Typed(typed) if !is_borrowed(&typed.ty) => {
+                    if let Pat::Wild(_) = &*typed.pat {
+                        let name = hidden(&format!("unnamed_{at}"));
+                        *typed.pat = parse_quote!(#name);
+                    }
+                    owned.take(&typed.pat, &typed.attrs);
+                }
+                _ => {}
+            }
+        }
+        owned
+    }
+
+    fn take(&mut self, pattern: &Pat, attributes: &[Attribute]) {
+        let mut arguments = Arguments::default();
+        arguments.visit_pat(pattern);
+        let there = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+        let there = quote!(#(#there)*);
+        self.names.extend(arguments.names.iter().map(|name| quote!(#there let _ = &#name;)));
+    }
+}
+
+/// The last argument first: so they are dropped in any function.
+impl ToTokens for Owned {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        tokens.extend(self.names.iter().rev().cloned());
+    }
+}
+
+/// A borrow does nothing when it is dropped.
+fn is_borrowed(of: &Type) -> bool {
+    matches!(of, Type::Reference(_))
+}
+
+fn is_self_borrowed(receiver: &Receiver) -> bool {
+    match &receiver.kind {
+        ReceiverKind::Reference(..) => true,
+        ReceiverKind::Typed(_, of) => is_borrowed(of),
+        _ => false,
     }
 }

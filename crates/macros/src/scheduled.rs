@@ -10,27 +10,26 @@ use syn::{
     spanned::Spanned as _,
 };
 
-use crate::{options::Client, timetable::Timetable};
+use crate::{expand::hidden, options::Client, timetable::Timetable};
 
 /// `#[scheduled(options)] item`, written out.
 pub(crate) fn scheduled(options: TokenStream, item: &TokenStream) -> Result<TokenStream> {
     let mut function = read(item)?;
     let timetable: Timetable = syn::parse2(options)?;
     let given = Given::of(&function.sig)?;
-    let (visibility, name, body) =
-        (function.vis.clone(), function.sig.ident.clone(), Ident::new("body", Span::mixed_site()));
+    let (visibility, name, body) = (function.vis.clone(), function.sig.ident.clone(), hidden("body"));
     let attributes = std::mem::take(&mut function.attrs);
     function.vis = syn::Visibility::Inherited;
     function.sig.ident = body.clone();
-    let (client, job, work) =
-        (client(&timetable.client), timetable.job(), given.work(&body, &function.sig.output));
+    let (found, client, job) = (client(&timetable.client), hidden("client"), timetable.job());
+    let work = given.work(&body, &function.sig.output);
     let arguments = &given.arguments;
     Ok(quote! {
         #(#attributes)*
         #visibility fn #name(#(#arguments),*) -> ::leasehold::Scheduled {
             #[allow(clippy::unused_async)]
             #function
-            ::leasehold::Scheduled::new(#client.map(|client| client #job), #work)
+            ::leasehold::Scheduled::new(#found.map(|#client| #client #job), #work)
         }
     })
 }
@@ -108,7 +107,7 @@ impl Given {
 
     /// What every run does.
     fn work(&self, body: &Ident, output: &ReturnType) -> TokenStream {
-        let (names, run) = (&self.names, Ident::new("run", Span::mixed_site()));
+        let (names, run) = (&self.names, hidden("run"));
         let passed = self.wants_run.then(|| quote!(#run,));
         let again = self.arguments.iter().zip(names).map(|(argument, name)| {
             quote_spanned!(argument.ty.span()=> let #name = ::leasehold::attribute::again(&#name);)

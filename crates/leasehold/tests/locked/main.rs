@@ -3,7 +3,9 @@
 #![cfg(feature = "macros")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, with the error it got")]
 
+mod arguments;
 mod bodies;
+mod items;
 mod kinds;
 mod losing;
 mod policies;
