@@ -32,7 +32,8 @@ pub(crate) struct Proclaimed<'a> {
 pub(crate) struct Said {
     pub(crate) fence: u64,
     pub(crate) id: ClaimId,
-    pub(crate) value: Vec<u8>,
+    /// `None` once it is taken back.
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 impl Proclaimed<'_> {
@@ -55,9 +56,9 @@ impl<'a> Proclaimed<'a> {
         self.replace(value, None).await
     }
 
-    /// Takes back what this leader proclaimed.
+    /// Takes back what this leader proclaimed. Until the cell is gone it says that there is no value, not an empty one.
     pub(crate) async fn withdraw(&self, fence: u64, id: ClaimId) -> Result<()> {
-        self.replace(&Said { fence, id, value: Vec::new() }, Some(AT_ONCE)).await
+        self.replace(&Said { fence, id, value: None }, Some(AT_ONCE)).await
     }
 
     async fn replace(&self, value: &Said, ttl: Option<Duration>) -> Result<()> {
@@ -84,25 +85,31 @@ impl<'a> Proclaimed<'a> {
     }
 }
 
-/// `FENCE ID` in a line of its own, then the value as it is.
+/// `FENCE ID` in a line of its own, then the value as it is; without the end of that line, no value.
 impl Said {
     fn write(&self) -> Vec<u8> {
-        let mut bytes = format!("{} {}\n", self.fence, self.id).into_bytes();
-        bytes.extend_from_slice(&self.value);
+        let mut bytes = format!("{} {}", self.fence, self.id).into_bytes();
+        if let Some(value) = &self.value {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(value);
+        }
         bytes
     }
 
     /// `None` if somebody else wrote something else there.
     fn read(bytes: &[u8]) -> Option<Self> {
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let (fence, id) = std::str::from_utf8(&bytes[..end]).ok()?.split_once(' ')?;
-        Some(Self { fence: fence.parse().ok()?, id: id.parse().ok()?, value: bytes[end + 1..].to_vec() })
+        let (line, value) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (&bytes[..end], Some(bytes[end + 1..].to_vec())),
+            None => (bytes, None),
+        };
+        let (fence, id) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+        Some(Self { fence: fence.parse().ok()?, id: id.parse().ok()?, value })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, prelude::any, proptest, test_runner::Config};
+    use proptest::{collection::vec, option, prelude::any, proptest, test_runner::Config};
 
     use super::*;
     use crate::id::{ClaimIds, ClientId};
@@ -111,7 +118,7 @@ mod tests {
         #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
 
         #[test]
-        fn any_value_survives_its_bytes(fence in any::<u64>(), value in vec(any::<u8>(), 0..100)) {
+        fn any_value_survives_its_bytes(fence in any::<u64>(), value in option::of(vec(any::<u8>(), 0..100))) {
             let value = Said { fence, id: ClaimIds::new(ClientId::random()).next(), value };
             assert_eq!(Said::read(&value.write()), Some(value));
         }

@@ -130,7 +130,8 @@ impl Election {
     }
 
     /// Campaigns, does the work while it leads, and resigns: the form to prefer. When the leadership is lost, the work is
-    /// dropped where it stands, before it can take another step, and the error is of the kind `Lost`.
+    /// dropped where it stands, before it can take another step, and the error is of the kind `Lost`, as it is for work whose
+    /// last step ends after the loss.
     ///
     /// # Errors
     /// Those of the work; and, turned into the work's error type, those of campaigning and the loss.
@@ -148,6 +149,8 @@ impl Election {
             loss = leadership.lost() => return Err(Error::from(loss).about(self.name()).into()),
             done = work(&leadership) => done,
         };
+        // Work that does not wait between the loss and its end was not stopped by it.
+        let done = done.and_then(|value| leadership.check().map(|()| value).map_err(E::from));
         if let Err(error) = leadership.resign().await {
             tracing::warn!(%error, "resigning after the work was done");
         }
@@ -169,7 +172,7 @@ impl Election {
             let said = proclaimed.filter(|said| said.id == holder.id);
             // A store that is told who holds may not know the fence yet; the leader does.
             let fence = said.as_ref().map_or(holder.fence, |said| said.fence);
-            Leader { id: holder.id, fence, who: holder.who, value: said.map(|said| said.value) }
+            Leader { id: holder.id, fence, who: holder.who, value: said.and_then(|said| said.value) }
         }))
     }
 
@@ -237,7 +240,8 @@ impl Leadership {
     /// What was on its way may be proclaimed or not.
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<()> {
         self.guard.check()?;
-        let value = Said { fence: self.fence(), id: self.guard.id(), value: value.as_ref().to_vec() };
+        let value = Some(value.as_ref().to_vec());
+        let value = Said { fence: self.fence(), id: self.guard.id(), value };
         let cell = Proclaimed::of(self.lock.client().engine(), &self.lock.key()?);
         cell.write(&value).await.map_err(|error| error.about(self.lock.name()))
     }
@@ -302,7 +306,7 @@ pub struct Leader {
     pub fence: u64,
     /// Its process and machine.
     pub who: Arc<Who>,
-    /// What it proclaimed; `None` if it has not come to that yet.
+    /// What it proclaimed; `None` if it has not come to that yet, or takes it back as it resigns.
     pub value: Option<Vec<u8>>,
 }
 

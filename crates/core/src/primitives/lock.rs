@@ -248,7 +248,7 @@ impl Lock {
 
     /// Acquires the lock, does the work, releases the lock: the form to prefer, since it can neither forget the
     /// release nor overlook a loss. If the lock is lost, the work is dropped where it stands and the error is
-    /// of the kind `Lost`; a panic in the work releases the lock too.
+    /// of the kind `Lost`, as it is for work that ends before it can be dropped; a panic in the work releases the lock too.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), leasehold_core::Error> {
@@ -275,6 +275,8 @@ impl Lock {
             loss = guard.lost() => return Err(Error::from(loss).about(self.name()).into()),
             done = work(&guard) => done,
         };
+        // Work that does not wait between the loss and its end was not stopped by it.
+        let done = done.and_then(|value| guard.check().map(|()| value).map_err(E::from));
         if let Err(error) = guard.release().await {
             tracing::warn!(%error, "release after the work was done");
         }

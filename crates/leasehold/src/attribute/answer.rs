@@ -34,7 +34,8 @@ impl<R> Answer<R> {
         (self.failed)(error)
     }
 
-    /// Runs the body; drops it where it stands once the lock is lost.
+    /// Runs the body; drops it where it stands once the lock is lost. A loss that it did not come to notice, since it never
+    /// waited again, is an error as well.
     ///
     /// # Cancel safety
     /// Dropping the future drops the body and releases the lock in the background.
@@ -45,6 +46,7 @@ impl<R> Answer<R> {
             error = held.lost() => return self.failed(error),
             done = body => done,
         };
+        let done = self.unless_lost(&held, done);
         held.release().await;
         done
     }
@@ -62,9 +64,9 @@ impl<R> Answer<R> {
     /// Runs the body to its end on this thread; if the lock is lost by then, that is an error.
     pub fn fail_if_lost_here(self, held: Acquired, body: impl FnOnce() -> R) -> R {
         let done = held.around_here(body);
-        let lost = held.check().err().filter(|_| (self.is_well)(&done));
+        let done = self.unless_lost(&held, done);
         blocking::wait(held.release());
-        lost.map_or(done, self.failed)
+        done
     }
 
     /// Runs the body to its end on this thread, whatever becomes of the lock.
@@ -72,5 +74,12 @@ impl<R> Answer<R> {
         let done = held.around_here(body);
         blocking::wait(held.release());
         done
+    }
+    /// What the body says, or the loss; what went wrong in the body itself counts more.
+    fn unless_lost(&self, held: &Acquired, done: R) -> R {
+        match held.check() {
+            Err(error) if (self.is_well)(&done) => self.failed(error),
+            _ => done,
+        }
     }
 }

@@ -13,6 +13,7 @@ use super::{on_each_store, spawn};
 on_each_store! {
     a_body_is_dropped_once_its_lock_is_lost
     a_body_that_is_to_finish_does
+    a_body_that_ends_after_the_loss_without_waiting_has_failed
     what_was_held_is_not_held_after_the_function
 }
 
@@ -79,4 +80,20 @@ async fn what_was_held_is_not_held_after_the_function(locks: Client) {
     assert_eq!(held.check().unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!((held.fence(), held.fence_of("a"), held.remaining()), (0, None, std::time::Duration::ZERO));
     assert!(leasehold::held().is_none());
+}
+
+/// Stays on its thread until its lock is lost.
+#[locked(client = locks, key = "a", ttl = "200ms", max_hold = "200ms")]
+async fn stays(locks: &Client, said: Result<(), Error>) -> Result<(), Error> {
+    let held = leasehold::held().unwrap();
+    while held.check().is_ok() {
+        std::thread::yield_now();
+    }
+    said
+}
+
+async fn a_body_that_ends_after_the_loss_without_waiting_has_failed(locks: Client) {
+    assert_eq!(stays(&locks, Ok(())).await.unwrap_err().kind(), ErrorKind::Lost);
+    let own = Error::new(ErrorKind::Internal, leasehold::Operation::Check, "its own");
+    assert_eq!(stays(&locks, Err(own)).await.unwrap_err().kind(), ErrorKind::Internal);
 }

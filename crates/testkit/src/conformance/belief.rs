@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Error, ErrorKind, State, backend::Loss};
+use leasehold_core::{Error, ErrorKind, Operation, State, backend::Loss};
 
 use super::{
     Fixture,
@@ -173,6 +173,25 @@ pub(super) async fn a_scope_ends_at_the_first_await_after_a_suspend(fixture: Fix
     let (worked, ()) = tokio::join!(work, suspends);
     assert_eq!(refusal(worked).kind(), ErrorKind::Lost);
     assert!(!went_on.load(Ordering::SeqCst));
+    settled(&client, &name).await;
+}
+
+/// Work that does not wait between the loss and its end is not stopped by it, and has failed all the same.
+pub(super) async fn work_that_ends_after_the_loss_has_failed(fixture: Fixture) {
+    let (client, name) = (fixture.client().await, fixture.name("late"));
+    let late = || {
+        fixture.time().suspend(Duration::from_secs(31));
+        Ok::<(), Error>(())
+    };
+    let worked = client.lock(&name).scope(async |_| late()).await;
+    assert_eq!(refusal(worked).kind(), ErrorKind::Lost);
+    let mine = || Error::new(ErrorKind::Internal, Operation::Check, "the work's own");
+    let worked = client.lock(&name).wait("60s").scope(async |_| late().and(Err::<(), _>(mine()))).await;
+    assert_eq!(refusal(worked).kind(), ErrorKind::Internal, "what the work says counts more");
+    if client.info().capabilities.cells {
+        let led = client.election(&name).wait("60s").lead("me", async |_| late()).await;
+        assert_eq!(refusal(led).kind(), ErrorKind::Lost);
+    }
     settled(&client, &name).await;
 }
 

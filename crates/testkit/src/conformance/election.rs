@@ -1,5 +1,7 @@
 //! One leader at a time, and what it says of itself.
 
+use std::time::Duration;
+
 use leasehold_core::{ErrorKind, Leader, Leaders, backend::BreakOutcome};
 use tokio::task::JoinSet;
 
@@ -118,5 +120,25 @@ pub(super) async fn values_go_with_their_leader(fixture: Fixture) {
     assert_eq!(cells().await, 1);
     last.resign().await.unwrap();
     eventually(async || cells().await == 0).await;
+    settled(&client, &name).await;
+}
+
+/// Whoever resigns leads until its lock is released; what it has taken back by then is no value, not an empty one.
+pub(super) async fn what_is_taken_back_is_not_an_empty_value(fixture: Fixture) {
+    let script = Script::new();
+    let (client, other, name) =
+        (fixture.scripted(&script).await, fixture.client().await, fixture.name("taken-back"));
+    let leadership = client.election(&name).campaign("here").await.unwrap();
+    script.next(Verb::Release, [Fault::Slow(Duration::from_millis(200))]);
+    let looks = async {
+        // No more than that: while there is something to do, a clock that is the test's own stands still.
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+            let said = other.election(&name).leader().await.unwrap().and_then(|leader| leader.value);
+            assert!(matches!(said.as_deref(), None | Some(b"here")), "{said:?}");
+        }
+    };
+    let (resigned, ()) = tokio::join!(leadership.resign(), looks);
+    resigned.unwrap();
     settled(&client, &name).await;
 }

@@ -271,6 +271,7 @@ suite! { $
             a_deposed_leader_proclaims_nothing: Cells,
             work_ends_with_the_lead: Cells,
             values_go_with_their_leader: Cells,
+            what_is_taken_back_is_not_an_empty_value: Cells,
         }
         jobs {
             the_clock_is_told_by_those_who_have_one,
@@ -321,6 +322,7 @@ suite! { $
             a_suspend_is_noticed_at_once,
             a_short_suspend_loses_nothing,
             a_scope_ends_at_the_first_await_after_a_suspend,
+            work_that_ends_after_the_loss_has_failed,
             a_wait_survives_a_suspend,
             one_hanging_renewal_holds_up_no_other,
             a_thousand_losses_at_once_are_all_told,
