@@ -46,6 +46,25 @@ fn a_job_runs_on_the_thread_that_runs_it() {
 }
 
 #[test]
+fn work_that_waits_may_run_on_the_thread_of_any_runtime() {
+    let work = || {
+        let locks = memory();
+        let job = locks.job("report").at_most("1m");
+        let waits = || locks.lock("other").wait(LONG).acquire().and_then(blocking::Guard::release);
+        let turn = job.run_once(|_| waits());
+        assert!(matches!(turn, Ok(Turn::Ran(()))), "{turn:?}");
+        let panicked =
+            catch_unwind(AssertUnwindSafe(|| job.run_once::<(), Error>(|_| panic!("in the work"))));
+        assert!(panicked.is_err());
+        waits().unwrap();
+    };
+    Builder::new_current_thread().build().unwrap().block_on(async { work() });
+    let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    runtime.block_on(async { runtime.spawn(async move { work() }).await.unwrap() });
+    runtime.block_on(async { work() });
+}
+
+#[test]
 fn every_primitive_works_without_a_runtime() {
     let locks = memory();
     let guard = locks.lock("a").ttl("10s").label("test").acquire().unwrap();
@@ -137,6 +156,23 @@ fn a_scope_releases_whatever_its_work_does() {
     let panicked = catch_unwind(AssertUnwindSafe(|| lock.scope::<(), Error, _>(|_| panic!("in the work"))));
     assert!(panicked.is_err());
     lock.acquire().unwrap().release().unwrap();
+}
+
+/// A program that ends after this has nothing left behind: whoever looks next finds it free.
+#[test]
+fn work_that_fails_leaves_nothing_behind() {
+    let locks = memory();
+    let mine = || Error::new(ErrorKind::Internal, leasehold::Operation::Check, "mine");
+    let is_held = |name| locks.inspect(name).unwrap().is_some_and(|state| !state.holders.is_empty());
+    // Between a release that is only begun and a look there is a race: of so many, such a one loses some.
+    for _ in 0..200 {
+        let failed = locks.lock("a").scope(|_| Err::<(), _>(mine()));
+        assert!(!is_held("a"), "{failed:?}");
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Internal);
+        let failed = locks.election("e").lead("here", |_| Err::<(), _>(mine()));
+        assert!(!is_held("e"), "{failed:?}");
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Internal);
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ front! {
 }
 
 impl Election {
-    /// Campaigns, does the work on this thread, and resigns.
+    /// Campaigns, does the work on this thread, and resigns, whatever comes of the work.
     ///
     /// # Errors
     /// Those of the work; and, turned into the work's error type, those of campaigning. If the lead was lost before the
@@ -39,12 +39,11 @@ impl Election {
         F: FnOnce(&Leadership) -> Result<T, E>,
     {
         let leadership = self.campaign(value)?;
-        let done = work(&leadership)?;
-        leadership.check()?;
+        let done = work(&leadership).and_then(|value| leadership.check().map(|()| value).map_err(E::from));
         if let Err(error) = leadership.resign() {
             tracing::warn!(%error, "resigning after the work was done");
         }
-        Ok(done)
+        done
     }
 }
 

@@ -36,7 +36,8 @@ front! {
 }
 
 impl Lock {
-    /// Acquires the lock, does the work on this thread, releases the lock. A panic in the work releases it too.
+    /// Acquires the lock, does the work on this thread, releases the lock: whatever comes of the work, it is released when
+    /// this returns. A panic in the work releases it in the background.
     ///
     /// ```
     /// # let locks = leasehold::blocking::connect("memory:")?;
@@ -53,12 +54,11 @@ impl Lock {
         F: FnOnce(&Guard) -> Result<T, E>,
     {
         let guard = self.acquire()?;
-        let done = work(&guard)?;
-        guard.check()?;
+        let done = work(&guard).and_then(|value| guard.check().map(|()| value).map_err(E::from));
         if let Err(error) = wait(guard.0.release()) {
             tracing::warn!(%error, "release after the work was done");
         }
-        Ok(done)
+        done
     }
 }
 

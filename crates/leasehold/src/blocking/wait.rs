@@ -4,6 +4,7 @@
 //! one, whatever runtime the caller is in. It need not be `Send` nor `'static`, so a guard is used where it lies.
 
 use std::{
+    cell::Cell,
     future::Future,
     pin::pin,
     sync::{
@@ -39,9 +40,18 @@ pub(super) fn runtime() -> Result<&'static Handle> {
     }
 }
 
+thread_local! {
+    /// Whether this thread waits already: what it waits for may be work that waits in turn, as that of a job does.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Waits for the future on this thread. The other tasks of this thread, if it has any, go on elsewhere where their
 /// runtime can do that.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    // Within a wait the context is our own runtime's and says nothing of the thread; and its tasks went elsewhere then.
+    if WAITS.get() {
+        return drive(future);
+    }
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(|| drive(future)),
@@ -49,7 +59,25 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// A wait of this thread, until it is dropped.
+struct Waiting {
+    outer: bool,
+}
+
+impl Waiting {
+    fn begin() -> Self {
+        Self { outer: WAITS.replace(true) }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITS.set(self.outer);
+    }
+}
+
 fn drive<T>(future: impl Future<Output = T>) -> T {
+    let _waiting = Waiting::begin();
     // Whoever has something to wait for has a client, and no client was made without the runtime.
     let _context = runtime().ok().map(Handle::enter);
     // The caller may be a task whose turn is used up; nothing would ever be ready for it again while it stays here.
