@@ -115,6 +115,13 @@ pub use crate::{
 ///
 /// Tasks and threads that a body starts do not hold its lock, and cannot enter it. Branches of a `join!` within a body are
 /// that body: with `reentrant` each of them may enter what it holds.
+///
+/// A body that calls a function for the same name would wait for itself, unless both say `reentrant`: the inner one is refused
+/// at once with the kind [`WouldDeadlock`](ErrorKind::WouldDeadlock), whatever its `wait` and `on_busy` say. That goes for readers
+/// as well, since a writer may stand in line between the two reads. Permits are counted: they are refused when those that the
+/// task has and those it asks for are more than there are.
+///
+/// The arguments that the function owns are dropped before the release: what they do then, they do under the lock.
 #[cfg(feature = "macros")]
 pub use leasehold_macros::locked;
 

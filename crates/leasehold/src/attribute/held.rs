@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use super::wanted::Kind;
 use crate::{ClientId, Error, ErrorKind, Operation, Owner, Result, SetGuard};
 
 tokio::task_local! {
@@ -15,8 +16,7 @@ tokio::task_local! {
 #[derive(Debug)]
 pub(super) struct Holding {
     pub(super) client: ClientId,
-    /// `None` for permits.
-    pub(super) exclusive: Option<bool>,
+    pub(super) kind: Kind,
     pub(super) owner: Option<Owner>,
     pub(super) guards: Weak<SetGuard>,
     pub(super) outer: Option<Arc<Self>>,
@@ -32,13 +32,22 @@ impl Holding {
         std::iter::successors(Some(self), |holding| holding.outer.as_deref())
     }
 
-    /// What of this task stands in the way of holding the name, unless it can be entered.
-    pub(super) fn bars(&self, client: ClientId, name: &str, exclusive: bool) -> Option<&Self> {
-        self.and_outer().find(|one| {
-            let excludes = one.exclusive.is_some_and(|other| other || exclusive);
-            let holds = || one.guards.upgrade().is_some_and(|guards| guards.guard(name).is_some());
-            excludes && one.client == client && holds()
-        })
+    /// Whether this task would wait for itself if it asked for the name so. Permits are counted. Whatever else it holds of
+    /// the name must be entered; a reader too, since a writer may stand in line between its two reads.
+    pub(super) fn bars(&self, client: ClientId, name: &str, kind: Kind, reentrant: bool) -> bool {
+        let mut taken = 0_u32;
+        for one in self.and_outer().filter(|one| one.client == client && one.holds(name)) {
+            match (one.kind, kind) {
+                (Kind::Permits { take, .. }, Kind::Permits { .. }) => taken = taken.saturating_add(take),
+                _ if reentrant && one.owner.is_some() => {}
+                _ => return true,
+            }
+        }
+        matches!(kind, Kind::Permits { take, of } if taken > 0 && taken.saturating_add(take) > of)
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        self.guards.upgrade().is_some_and(|guards| guards.guard(name).is_some())
     }
 
     /// Who re-enters for this task.

@@ -21,8 +21,9 @@ pub struct Wanted {
     reentrant: bool,
 }
 
+/// How a function holds its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Exclusive,
     Write,
     Fair,
@@ -107,9 +108,8 @@ impl Wanted {
             set = set.wait(wait);
         }
         let guards = Arc::new(set.acquire().await?);
-        let exclusive = self.is_exclusive();
-        let holding =
-            Holding { client: client.who().client, exclusive, owner, guards: Arc::downgrade(&guards), outer };
+        let (id, kind) = (client.who().client, self.kind);
+        let holding = Holding { client: id, kind, owner, guards: Arc::downgrade(&guards), outer };
         Ok(Acquired::new(guards, holding))
     }
 
@@ -136,23 +136,20 @@ impl Wanted {
         owner.into_iter().fold(lock, Lock::owner)
     }
 
-    /// Permits are only counted.
-    fn is_exclusive(&self) -> Option<bool> {
-        match self.kind {
-            Kind::Exclusive | Kind::Write | Kind::Fair => Some(true),
-            Kind::Read => Some(false),
-            Kind::Permits { .. } => None,
-        }
-    }
-
     /// Who enters: whoever holds for this task already, or somebody new. What this task holds and cannot enter is refused:
     /// it would wait for itself.
     fn owner(&self, client: &Client, outer: Option<&Holding>) -> Result<Option<Owner>> {
-        let (id, exclusive) = (client.who().client, self.is_exclusive());
+        let id = client.who().client;
         for (name, _) in &self.names {
-            let held = outer.and_then(|outer| outer.bars(id, name, exclusive?));
-            if held.is_some_and(|held| held.owner.is_none() || !self.reentrant) {
-                let message = "this task holds it already and would wait for itself; write `reentrant` on both functions";
+            if outer.is_some_and(|outer| outer.bars(id, name, self.kind, self.reentrant)) {
+                let message = match self.kind {
+                    Kind::Permits { .. } => {
+                        "this task holds so much of it already that it would wait for itself; take all permits at once"
+                    }
+                    _ => {
+                        "this task holds it already and would wait for itself; write `reentrant` on both functions"
+                    }
+                };
                 return Err(Error::new(ErrorKind::WouldDeadlock, Operation::Acquire, message).about(name));
             }
         }

@@ -8,7 +8,8 @@ on_each_store! {
     a_function_enters_what_the_one_around_it_holds
     a_function_that_would_wait_for_itself_is_refused
     another_task_does_not_enter
-    a_reader_within_a_reader_shares
+    a_reader_within_a_reader_is_refused_unless_both_are_reentrant
+    permits_that_a_task_would_wait_for_itself_to_give_back_are_refused
 }
 
 #[locked(client = locks, key = "report", reentrant, wait = LONG)]
@@ -79,6 +80,47 @@ async fn read(locks: &Client, deeper: bool) -> Result<bool, Error> {
     if deeper { Box::pin(read(locks, false)).await } else { Ok(true) }
 }
 
-async fn a_reader_within_a_reader_shares(locks: Client) {
-    assert!(read(&locks, true).await.unwrap());
+#[locked(client = locks, key = "prices", kind = read, reentrant)]
+async fn reread(locks: &Client, deeper: bool) -> Result<bool, Error> {
+    if !deeper {
+        return Ok(true);
+    }
+    // A writer in line stands before every reader who comes after it.
+    let (writer, mut writes) = (locks.lock("prices").fair().wait(LONG), tokio::task::JoinSet::new());
+    writes.spawn(async move { writer.acquire().await.map(drop) });
+    until_waiting(locks, "prices").await;
+    assert_eq!(read(locks, false).await.unwrap_err().kind(), ErrorKind::WouldDeadlock);
+    Box::pin(reread(locks, false)).await
+}
+
+async fn until_waiting(locks: &Client, name: &str) {
+    for _ in 0..10_000 {
+        if locks.inspect(name).await.unwrap().is_some_and(|state| !state.waiters.is_empty()) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    panic!("nobody waits for {name}");
+}
+
+async fn a_reader_within_a_reader_is_refused_unless_both_are_reentrant(locks: Client) {
+    assert_eq!(read(&locks, true).await.unwrap_err().kind(), ErrorKind::WouldDeadlock);
+    assert!(read(&locks, false).await.unwrap());
+    assert!(reread(&locks, true).await.unwrap());
+}
+
+#[locked(client = locks, key = "uploads", kind = permits(takes[0], 3))]
+async fn upload(locks: &Client, takes: &[u32]) -> Result<u32, Error> {
+    match &takes[1..] {
+        [] => Ok(takes[0]),
+        more => Ok(takes[0] + Box::pin(upload(locks, more)).await?),
+    }
+}
+
+async fn permits_that_a_task_would_wait_for_itself_to_give_back_are_refused(locks: Client) {
+    assert_eq!(upload(&locks, &[1, 1, 1]).await.unwrap(), 3);
+    for takes in [&[2, 2][..], &[1, 1, 2], &[3, 1]] {
+        assert_eq!(upload(&locks, takes).await.unwrap_err().kind(), ErrorKind::WouldDeadlock, "{takes:?}");
+    }
+    assert_eq!(upload(&locks, &[3]).await.unwrap(), 3, "all were given back");
 }
