@@ -111,7 +111,11 @@ async fn child() {
     if std::env::var_os("LEASEHOLD_TEST_CHILD").is_none() {
         return;
     }
-    let said = match Client::from_env().await {
+    let client = match std::env::var("LEASEHOLD_TEST_CLIENT") {
+        Ok(name) => Config::from_env().unwrap().connect_to(&name).await,
+        Err(_) => Client::from_env().await,
+    };
+    let said = match client {
         Ok(client) => format!("{} {} {:?}", client.info().scheme, client.prefix(), client.ttl()),
         Err(error) => error.to_string(),
     };
@@ -152,4 +156,23 @@ fn the_environment_wins_over_the_file_and_chooses_the_profile() {
         "connect: other.toml:3: unknown key \"ttll\"; did you mean \"ttl\"?"
     );
     assert!(in_environment(here, &[("LEASEHOLD_CONFIG", "none.toml")]).starts_with("connect: none.toml: "));
+}
+
+#[test]
+fn a_named_client_has_what_the_environment_says_unless_it_says_so_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let reports = |variables: &[(&str, &str)]| {
+        in_environment(here, &[&[("LEASEHOLD_TEST_CLIENT", "reports")], variables].concat())
+    };
+    fs::write(here.join("leasehold.toml"), "[clients.reports]\nprefix = \"reports:\"").unwrap();
+    assert!(reports(&[]).contains("no store is chosen"));
+    let all = [("LEASEHOLD_STORE", "memory:"), ("LEASEHOLD_PREFIX", "mine:"), ("LEASEHOLD_TTL", "9s")];
+    assert_eq!(reports(&all), "memory reports: 9s");
+    let file = "store = \"nonsense\"\n[clients.reports]\n[profiles.test]\nttl = \"5s\"";
+    fs::write(here.join("leasehold.toml"), file).unwrap();
+    assert_eq!(reports(&all), "memory mine: 9s");
+    assert_eq!(reports(&[("LEASEHOLD_PROFILE", "test"), all[0]]), "memory  5s");
+    fs::write(here.join("leasehold.toml"), "[clients.reports]\nstore = \"memory:\"").unwrap();
+    assert_eq!(reports(&[("LEASEHOLD_STORE", "nonsense")]), "memory  30s");
 }

@@ -38,6 +38,8 @@ pub(super) struct Section {
     pub(super) store: Option<Text>,
     pub(super) prefix: Option<Text>,
     pub(super) ttl: Option<Text>,
+    /// Where the file names the client, if it does.
+    pub(super) line: Option<usize>,
 }
 
 /// What is said of the default client, and of those with names.
@@ -76,7 +78,7 @@ impl File {
                 _ => return Err(lines.unknown(key, TOP)),
             }
         }
-        lines.known_to_the_top(&file)?;
+        Lines::known_to_the_top(&file)?;
         Ok(file)
     }
 }
@@ -135,7 +137,7 @@ impl Lines<'_> {
     fn named(&self, value: &Value<'_>) -> Result<Named<Section>, Refused> {
         let mut named = Named::new();
         for (name, value) in self.table("clients", value)? {
-            let mut section = Section::default();
+            let mut section = Section { line: Some(self.of(name.span().start)), ..Section::default() };
             for (key, value) in self.table("clients", value)? {
                 if !self.section(&mut section, key.get_ref(), value)? {
                     return Err(self.unknown(key, CLIENT));
@@ -147,17 +149,14 @@ impl Lines<'_> {
     }
 
     /// A client that only a profile knows would be missing in all others.
-    fn known_to_the_top(&self, file: &File) -> Result<(), Refused> {
+    fn known_to_the_top(file: &File) -> Result<(), Refused> {
         for (profile, clients) in &file.profiles {
-            let Some(name) = clients.clients.keys().find(|name| !file.base.clients.contains_key(*name))
-            else {
-                continue;
-            };
+            let stray = clients.clients.iter().find(|(name, _)| !file.base.clients.contains_key(*name));
+            let Some((name, section)) = stray else { continue };
             let meant = nearest(name, file.base.clients.keys().map(String::as_str));
             let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant:?}?"));
-            let line = self.0.lines().position(|line| line.contains(name.as_str())).map_or(1, |at| at + 1);
             let why = format!("profile {profile:?} has a client {name:?} that [clients] does not{meant}");
-            return Err((line, why));
+            return Err((section.line.unwrap_or(1), why));
         }
         Ok(())
     }
@@ -228,7 +227,9 @@ mod tests {
         let text = "[clients.reports]\nttl = \"1s\"\n[profiles.test.clients.report]\nstore = \"memory:\"";
         let said =
             "profile \"test\" has a client \"report\" that [clients] does not; did you mean \"reports\"?";
-        assert_eq!(refusal(text).1, said);
+        assert_eq!(refusal(text), (3, said.to_owned()));
+        let inline = "# report\n[profiles.test]\nclients = { report = { ttl = \"1s\" } }\n[clients.reports]";
+        assert_eq!(refusal(inline), (3, said.to_owned()));
     }
 
     #[test]

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! `profile = "…"` in the file chooses a profile too. `LEASEHOLD_STORE`, `LEASEHOLD_PREFIX` and `LEASEHOLD_TTL` win over
-//! what the file says of the default client. In every text `${VAR}` is a variable that must be set, `${VAR:-text}` one that
-//! need not be, and `$${` a dollar and a brace. Only what is used is looked up: a variable of another profile may be unset.
+//! what the file says of the default client, and so of each client that says nothing of its own. In every text `${VAR}` is a
+//! variable that must be set, `${VAR:-text}` one that need not be, and `$${` a dollar and a brace. Only what is used is looked
+//! up: a variable of another profile may be unset.
 //!
 //! A store's URL may carry a password: no message repeats what the file or a variable holds.
 
@@ -55,7 +56,7 @@ pub struct Config {
     place: String,
     file: File,
     profile: Option<String>,
-    /// What wins over the file, for the default client.
+    /// What wins over the file, but for what it says of a client by name.
     said: Section,
 }
 
@@ -84,7 +85,7 @@ impl Config {
         let mut config = Self::load(named.as_deref())?;
         let said = |name| Ok::<_, Error>(variable(name)?.map(Text::plain));
         let (store, prefix) = (said("LEASEHOLD_STORE")?, said("LEASEHOLD_PREFIX")?);
-        config.said = Section { store, prefix, ttl: said("LEASEHOLD_TTL")? };
+        config.said = Section { store, prefix, ttl: said("LEASEHOLD_TTL")?, line: None };
         Ok(config)
     }
 
@@ -145,10 +146,7 @@ impl Config {
     /// # Errors
     /// `Config` if a variable is missing or a length of time is none, with the line.
     pub fn client(&self) -> Result<ClientConfig> {
-        let mut sections = vec![&self.said];
-        sections.extend(self.chosen_profile()?.map(|profile| &profile.section));
-        sections.push(&self.file.base.section);
-        self.settle(&sections)
+        self.settle(&self.of_all(self.chosen_profile()?))
     }
 
     /// What is said of the client of this name.
@@ -164,8 +162,7 @@ impl Config {
         let mut sections: Vec<&Section> =
             profile.and_then(|profile| profile.clients.get(name)).into_iter().collect();
         sections.push(own);
-        sections.extend(profile.map(|profile| &profile.section));
-        sections.push(&base.section);
+        sections.extend(self.of_all(profile));
         self.settle(&sections)
     }
 
@@ -213,6 +210,12 @@ impl Config {
             Some(profile) => Ok(Some(profile)),
             None => Err(self.unknown("profile", &name, self.file.profiles.keys())),
         }
+    }
+
+    /// What is said of the default client, and so of every other that says nothing of its own.
+    fn of_all<'a>(&'a self, profile: Option<&'a file::Clients>) -> Vec<&'a Section> {
+        let profile = profile.map(|profile| &profile.section);
+        [Some(&self.said), profile, Some(&self.file.base.section)].into_iter().flatten().collect()
     }
 
     /// The first who says it has it.
