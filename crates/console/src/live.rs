@@ -6,6 +6,7 @@
 //! they are told so, and never hold anybody up.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +15,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use leasehold::{Client, time::Clock};
+use leasehold::{ClaimId, Client, time::Clock};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast};
@@ -39,6 +40,9 @@ const REST: u32 = 4;
 const BEHIND: usize = 64;
 const TOLD: usize = 1024;
 
+/// So many broken holds are remembered, lest one be counted twice.
+const BROKEN: usize = 256;
+
 /// A hold with less than this left is about to run out.
 const EXPIRING: Duration = Duration::from_secs(10);
 
@@ -61,6 +65,8 @@ pub(crate) struct State {
     pub(crate) counts: Counts,
     /// Everything since the start.
     pub(crate) total: Tallied,
+    /// The last holds that were counted as broken: we may break one ourselves, and see later that it is.
+    broken: VecDeque<ClaimId>,
     pub(crate) seq: u64,
     asked: Option<Instant>,
 }
@@ -159,6 +165,17 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// We broke this one. A look may come too late to see it held.
+    pub(crate) fn broke(&self, id: ClaimId) {
+        let mut state = self.lock();
+        if state.is_first_break(id) {
+            let Counts { held, waiting, .. } = state.counts;
+            let tallied = Tallied { broken: 1, held, waiting, ..Tallied::default() };
+            state.series.add(Timestamp::now(), tallied);
+            state.total.add(tallied);
+        }
+    }
+
     fn failed(&self, error: String) {
         let mut state = self.lock();
         state.error = Some(error);
@@ -174,7 +191,10 @@ impl Live {
         let (before, mut news) = (state.seq, Vec::new());
         let is_told = changes.len() <= TOLD && self.news.receiver_count() > 0;
         for change in changes {
-            tallied.count(&change.what);
+            let is_counted = matches!(&change.what, What::Ended(holder, End::Broken(_)) if !state.is_first_break(holder.id));
+            if !is_counted {
+                tallied.count(&change.what);
+            }
             state.seq += 1;
             if is_told {
                 let data = told(change, state.seq, now).to_string().into();
@@ -209,6 +229,17 @@ impl State {
         json!({ "now": view::time(now), "up": self.error.is_none() && self.at.is_some(), "error": self.error,
             "latency_ms": self.latency(), "counts": self.counts, "complete": self.complete(),
             "point": self.series.last() })
+    }
+
+    fn is_first_break(&mut self, id: ClaimId) -> bool {
+        if self.broken.contains(&id) {
+            return false;
+        }
+        if self.broken.len() >= BROKEN {
+            self.broken.pop_front();
+        }
+        self.broken.push_back(id);
+        true
     }
 
     /// How long the store took to answer, with one decimal.

@@ -63,7 +63,7 @@ fn text(console: &Console) -> String {
     counter("lock_acquired_total", "Acquisitions that were seen to begin.", total.acquires);
     counter("lock_waited_total", "Waits that were seen to begin.", total.waits);
     counter("lock_lost_total", "Holds whose lease was seen to run out.", total.losses);
-    counter("lock_forced_total", "Holds that were seen to be broken.", total.broken);
+    counter("lock_forced_total", "Holds that were broken here or seen to be broken.", total.broken);
     out
 }
 

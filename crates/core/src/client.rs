@@ -8,6 +8,7 @@ use crate::{
         Engine, acquire,
         farewell::Farewell,
         history::{self, Past},
+        leave,
         time::Clock,
     },
     error::{Error, ErrorKind, Operation, Result},
@@ -187,7 +188,8 @@ impl Client {
     }
 
     /// The last holds of a name, newest first: at most sixteen, for a day. Their holders wrote them down, after the fact,
-    /// and only what lasted or waited for a quarter of a second or ended badly.
+    /// and only what lasted or waited for a quarter of a second or ended badly; of a ticket's lock whoever released it did,
+    /// and of a broken one also whoever broke it: they know of no wait.
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping it.
@@ -197,7 +199,8 @@ impl Client {
         past.map_err(|error| error.during(Operation::Inspect).about(name))
     }
 
-    /// Renews a ticket's lease, so that it runs this long from now; says what was granted.
+    /// Renews a ticket's lease, so that it runs at least this long from now; says what was granted. Nothing shortens a lease:
+    /// of less than the ticket was acquired with, says what is left, as far as the store tells.
     ///
     /// # Errors
     /// `Lost` if the ticket's lock is lost.
@@ -212,11 +215,21 @@ impl Client {
         let renew = Renew { key, id: ticket.id(), mode: ticket.mode(), ttl };
         let backend = self.engine.backend.clone();
         match self.engine.carry_on(async move { backend.renew(&[renew]).await }).await.pop() {
+            Some(Ok(Renewal::Renewed { granted })) if ttl < ticket.ttl() => {
+                Ok(granted.max(self.left(ticket).await))
+            }
             Some(Ok(Renewal::Renewed { granted })) => Ok(granted),
             Some(Ok(Renewal::Lost(broken))) => Err(about(Error::from_loss(Operation::Renew, broken.into()))),
             Some(Err(error)) => Err(about(error)),
             None => Err(about(Error::new(ErrorKind::Internal, Operation::Renew, "the store gave no answer"))),
         }
+    }
+
+    /// What is left of a ticket's lease; nothing if that cannot be told.
+    async fn left(&self, ticket: &Ticket) -> Duration {
+        let state = self.inspect(ticket.name()).await.ok().flatten();
+        let holder = state.iter().flat_map(|state| &state.holders).find(|holder| holder.id == ticket.id());
+        holder.map(|holder| holder.remaining).unwrap_or_default()
     }
 
     /// Releases a ticket's lock.
@@ -229,8 +242,9 @@ impl Client {
     pub async fn release_ticket(&self, ticket: &Ticket) -> Result<()> {
         let about = |error: Error| error.during(Operation::Release).about(ticket.name());
         let key = Key::existing(&self.prefix, ticket.name())?;
-        let (backend, id, mode) = (self.engine.backend.clone(), ticket.id(), ticket.mode());
-        let released = self.engine.carry_on(async move { backend.release(&key, id, mode).await }).await;
+        let (engine, id, mode, fence) = (self.engine.clone(), ticket.id(), ticket.mode(), ticket.fence());
+        let work = async move { leave::release_detached(&engine, &key, id, mode, fence).await };
+        let released = self.engine.carry_on(work).await;
         match released.map_err(about)? {
             Release::Released => Ok(()),
             Release::Gone(broken) => Err(about(Error::from_loss(Operation::Release, broken.into()))),

@@ -23,7 +23,7 @@ mod sync;
 mod who;
 
 pub use crate::{
-    audit::{AuditEntry, AuditPage},
+    audit::{Action, AuditEntry, AuditPage, Forced},
     call_site::CallSite,
     client::{Client, ClientBuilder, Stats},
     engine::{book::CatchUp, farewell::Farewell, history::Past, hold::State, time},

@@ -92,3 +92,44 @@ async fn the_last_sixteen_are_remembered_newest_first() {
     let past: Vec<_> = client.history("a").await.unwrap().into_iter().map(|past| past.id).collect();
     assert_eq!(past, ids[..16]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_held_by_ticket_is_written_down_by_whoever_releases_it() {
+    let clock = Clock::test();
+    let store = Memory::with_clock(clock.clone());
+    let client = || Client::builder(store.clone()).clock(clock.clone()).build();
+    let (first, other) = (client(), client());
+    let ticket = first.lock("a").label("nightly").ticket().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    other.release_ticket(&ticket).await.unwrap();
+    let past = &written(&other, "a", 1).await[0];
+    assert_eq!((past.id, past.fence, &*past.how), (ticket.id(), ticket.fence(), "released"));
+    assert_eq!((past.held, past.label.as_deref(), &*past.who), (3000, Some("nightly"), first.who()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_broken_is_written_down_once_and_though_its_holder_is_gone() {
+    let client = client();
+    let ticket = client.lock("a").ticket().await.unwrap();
+    let outcome = client.break_hold("a", ticket.id(), "gone since noon").await.unwrap();
+    assert_eq!(outcome, BreakOutcome::Broken);
+    let past = client.history("a").await.unwrap();
+    assert_eq!((past.len(), past[0].id, &*past[0].how), (1, ticket.id(), "broken"));
+    assert_eq!(past[0].why.as_deref(), Some("gone since noon"));
+
+    let first = client.lock("b").ttl("3s").acquire().await.unwrap();
+    let lock = client.lock("b").ttl("3s");
+    let (second, ()) = tokio::join!(lock.acquire(), async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        first.release().await.unwrap();
+    });
+    let second = second.unwrap();
+    assert_eq!(client.break_hold("b", second.id(), "enough").await.unwrap(), BreakOutcome::Broken);
+    second.lost().await;
+    drop(second);
+    client.shutdown("5s").await.unwrap();
+    let past = client.history("b").await.unwrap();
+    let broken: Vec<_> = past.iter().filter(|past| &*past.how == "broken").collect();
+    assert_eq!(broken.len(), 1, "{past:?}");
+    assert!(broken[0].waited >= 1500, "what its holder wrote stays: {past:?}");
+}

@@ -6,8 +6,8 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use leasehold::{
-    ClaimId, Client,
-    backend::{BreakOutcome, LockState},
+    ClaimId, Client, Who,
+    backend::{BreakOutcome, Broken, LockState},
 };
 
 use super::close;
@@ -60,13 +60,19 @@ async fn decide(args: &Args, id: ClaimId, client: &Client, volume: Volume) -> Re
         print::note(volume, Volume::Normal, "left alone");
         return Ok(Exit::Success);
     }
-    match client.break_hold(&args.name, id, &args.reason).await? {
+    let Who { user, host, .. } = client.who();
+    let broken = Broken { by: format!("{user}@{host}").into(), why: args.reason.as_str().into() };
+    let forced = client.break_hold_as(&args.name, id, broken).await?;
+    match forced.outcome {
         BreakOutcome::Broken => {
             print::note(
                 volume,
                 Volume::Normal,
                 "broken; the holder is told by its next renewal at the latest, its work may still run",
             );
+            if let Some(error) = forced.unaudited {
+                print::warn(&format!("the audit has no entry of it: {error}"));
+            }
             Ok(Exit::Success)
         }
         BreakOutcome::NotHeld => Err(changed_hands(&args.name, client.inspect(&args.name).await?.as_ref())),

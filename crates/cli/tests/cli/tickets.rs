@@ -35,6 +35,22 @@ fn a_ticket_that_is_lost_says_so() {
 }
 
 #[test]
+fn whoever_breaks_a_lock_says_why_and_it_is_in_the_history() {
+    let place = Place::new();
+    assert_eq!(place.run(&["acquire", "x", "--label", "deploy"]).code, 0);
+    let id = place.show("x")["holders"][0]["id"].as_str().unwrap().to_owned();
+    for reason in ["", " ", &"x".repeat(501)] {
+        let refused = place.run(&["break", "x", "--id", &id, "--reason", reason, "--yes"]);
+        assert!(refused.code == 64 && refused.stderr.contains("say why"), "{reason:?}: {}", refused.stderr);
+    }
+    assert_eq!(place.show("x")["state"], "held");
+    assert_eq!(place.run(&["break", "x", "--id", &id, "--reason", "stuck", "--yes"]).code, 0);
+    let past = place.show("x")["history"].clone();
+    assert_eq!((past[0]["id"].as_str(), past[0]["how"].as_str()), (Some(&*id), Some("broken")), "{past}");
+    assert_eq!((past[0]["label"].as_str(), past[0]["why"].as_str()), (Some("deploy"), Some("stuck")));
+}
+
+#[test]
 fn a_ticket_can_come_from_stdin() {
     let place = Place::new();
     let ticket = place.run(&["acquire", "x"]).stdout;

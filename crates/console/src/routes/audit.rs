@@ -1,4 +1,4 @@
-//! Who broke which lock, when and why.
+//! Who broke which lock, who paused which job, when and why.
 
 use axum::extract::State;
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ fn entry(entry: &AuditEntry) -> Value {
         holder["label"] = json!(entry.label);
         holder
     });
-    json!({ "at": at.map(view::time), "action": "break", "name": entry.name, "id": entry.id, "by": entry.broken.by,
-        "reason": entry.broken.why, "holder": holder, "fence": entry.fence, "fence_text": entry.fence.to_string(),
+    json!({ "at": at.map(view::time), "action": entry.action, "name": entry.name, "id": entry.id, "by": entry.by,
+        "reason": entry.why, "holder": holder, "fence": entry.fence, "fence_text": entry.fence.to_string(),
         "unsure": entry.unsure })
 }

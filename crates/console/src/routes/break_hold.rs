@@ -4,17 +4,13 @@
 
 use axum::{body::Bytes, extract::State, http::StatusCode};
 use leasehold::{
-    ClaimId,
+    ClaimId, Forced,
     backend::{BreakOutcome, Broken},
 };
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{
-    Answer, Name, answer,
-    operator::{self, Operator},
-    read,
-};
+use super::{Answer, Name, answer, operator::Operator, read};
 use crate::{console::Console, problem::Problem, view::LockView};
 
 #[derive(Debug, Deserialize)]
@@ -33,12 +29,13 @@ pub(super) async fn run(
 ) -> Answer {
     let Break { id, reason, by } = read(&body)?;
     let id: ClaimId = id.parse()?;
-    let why = operator::reason(&reason)?.into();
-    let broken = Broken { by: operator.named(by.as_deref())?.into(), why };
-    let outcome = console.client().break_hold_as(&name, id, broken).await?;
+    let broken = Broken { by: operator.named(by.as_deref())?.into(), why: reason.into() };
+    let Forced { outcome, unaudited, .. } = console.client().break_hold_as(&name, id, broken).await?;
     if outcome == BreakOutcome::Broken {
+        console.live().broke(id);
         tracing::info!(name, %id, "a lock was broken by an operator");
-        return answer(json!({ "broken": true, "name": name, "id": id }));
+        let note = unaudited.map(|error| format!("it was broken, but the audit has no entry of it: {error}"));
+        return answer(json!({ "broken": true, "name": name, "id": id, "note": note }));
     }
     let state = console.client().inspect(&name).await?;
     let lock = LockView::of_any(&name, state.as_ref(), jiff::Timestamp::now());

@@ -1,7 +1,6 @@
 //! Jobs that run once per slot across a fleet, how they went, and pausing them.
 //!
-//! Who paused a job and why is kept with the job for as long as the pause lasts. The audit tells of locks that were broken, not
-//! of this: what is over is in the log alone.
+//! Who paused a job and why is kept with the job for as long as the pause lasts; the audit has it for longer.
 
 use axum::{body::Bytes, extract::State};
 use leasehold::{Client, Error, Job, JobState, job::Paused};
@@ -66,7 +65,7 @@ pub(super) async fn resume(
     let Resume { by } = read(&body)?;
     let by = operator.named(by.as_deref())?;
     let job = console.client().job(&name);
-    let before = job.resume().await?;
+    let before = job.resume_as(&by).await?;
     if before.is_some() {
         tracing::info!(name, by, "a job was resumed by an operator");
     }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use leasehold::{
-    ClaimId, Client, Result,
+    Action, AuditEntry, ClaimId, Client, Result,
     backend::{Broken, Holder, LockPage, LockState, Waiter},
 };
 
@@ -164,8 +164,9 @@ impl Watcher {
             return;
         }
         let Ok(page) = self.client.audit(None, EXPLAINED).await else { return };
+        let broken = page.entries.into_iter().filter(|entry| entry.action == Action::Break);
         let broken: BTreeMap<ClaimId, Broken> =
-            page.entries.into_iter().map(|entry| (entry.id, entry.broken)).collect();
+            broken.filter_map(|AuditEntry { id, by, why, .. }| Some((id?, Broken { by, why }))).collect();
         for change in changes {
             if let What::Ended(holder, end) = &mut change.what
                 && let Some(broken) = broken.get(&holder.id)

@@ -106,6 +106,12 @@ async fn a_job_is_paused_in_the_operators_name_and_resumed() {
 
     let resumed = served.post("/api/v1/jobs/nightly/resume", r#"{"by":"anna"}"#).await.json();
     assert_eq!((&resumed["before"], &resumed["job"]["state"]), (&told, &"waiting".into()));
+    let audit = served.get("/api/v1/audit").await.json();
+    let mut acts: Vec<_> =
+        audit["entries"].as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
+    acts.sort_by_key(|act| act.to_string());
+    assert_eq!(acts, [&Value::from("pause"), &Value::from("resume")], "who did it stays: {audit}");
+    assert_eq!(audit["entries"][0]["by"], "anna (operator from 127.0.0.1)");
     let again = served.post("/api/v1/jobs/nightly/resume", "{}").await.json();
     assert_eq!((&again["before"], &again["job"]["paused"]), (&Value::Null, &Value::Null));
     runs(&nightly, Ok(())).await;

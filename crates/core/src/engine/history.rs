@@ -4,6 +4,9 @@
 //! waited for [`YOUNG`](super::presence::YOUNG) or ended badly. A lock that comes and goes costs nothing, and nothing here is on anybody's way to a lock.
 //! Each name costs the store a cell for a day, so a client writes of at most [`NAMES`] names in a minute, and of as many
 //! again whose holds ended badly. What cannot be written is forgotten, and a holder that was killed writes nothing: this is for people, not for proof.
+//!
+//! Of a ticket's hold nobody knows but the store: whoever releases it asks before, and writes. Whoever breaks a hold writes of
+//! it, too, as its holder may be dead; what the holder itself writes stays.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +22,7 @@ use super::{
     time::{Clock, Instant, wall_clock},
 };
 use crate::{
-    backend::{Backend, CellWrite, Expect, Loss, Mode},
+    backend::{Backend, Broken, CellWrite, Expect, Holder, Loss, Mode},
     call_site::CallSite,
     error::Result,
     id::ClaimId,
@@ -104,6 +107,14 @@ impl Notes {
         }
         known
     }
+
+    fn push(&mut self, key: &Key, past: Past) -> bool {
+        if self.pending.len() >= PENDING {
+            self.pending.remove(0);
+        }
+        self.pending.push((key.clone(), past));
+        true
+    }
 }
 
 impl History {
@@ -119,14 +130,18 @@ impl History {
             return false;
         }
         let mut notes = self.notes();
-        if !notes.has_room(&hold.spec.key, badly, now) {
+        notes.has_room(&hold.spec.key, badly, now) && notes.push(&hold.spec.key, Past::of(hold, loss, now))
+    }
+
+    /// The same for a hold that was nobody's process's and was given back, under the fence of its ticket. A store that does
+    /// not know the fence any more does not know since when it was held either.
+    pub(super) fn note_seen(&self, key: &Key, holder: Holder, fence: u64, clock: &Clock) -> bool {
+        if holder.fence > 0 && holder.held_for < YOUNG {
             return false;
         }
-        if notes.pending.len() >= PENDING {
-            notes.pending.remove(0);
-        }
-        notes.pending.push((hold.spec.key.clone(), Past::of(hold, loss, now)));
-        true
+        let mut notes = self.notes();
+        let past = Past::seen(&Holder { fence, ..holder }, None);
+        notes.has_room(key, false, clock.now()) && notes.push(key, past)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -173,10 +188,43 @@ impl Past {
     }
 }
 
+impl Past {
+    /// What others can tell of a hold that they saw, and that is over now: its wait is not known to them.
+    pub(crate) fn seen(holder: &Holder, broken: Option<&Broken>) -> Self {
+        Self {
+            id: holder.id,
+            mode: holder.mode,
+            fence: holder.fence,
+            who: holder.who.clone(),
+            label: holder.label.clone(),
+            location: holder.location.clone(),
+            waited: 0,
+            held: millis(holder.held_for),
+            ended: wall_clock(),
+            how: if broken.is_some() { "broken" } else { "released" }.into(),
+            by: broken.map(|broken| broken.by.clone()),
+            why: broken.map(|broken| broken.why.clone()),
+        }
+    }
+}
+
+/// Writes of a hold for somebody else, who may have written of it already and knows more.
+pub(crate) async fn write_if_missing(backend: &dyn Backend, key: &Key, past: Past) {
+    let id = past.id;
+    let fresh = move |known: &[Past]| {
+        let is_new = known.iter().all(|past| past.id != id);
+        if is_new { vec![past.clone()] } else { Vec::new() }
+    };
+    if let Err(error) = add(backend, key, &fresh).await {
+        tracing::debug!(name = key.name(), %error, "a hold is missing from the history");
+    }
+}
+
 /// Writes what is pending, one name after the other: there is no hurry.
 pub(super) async fn write(backend: &dyn Backend, names: BTreeMap<Key, Vec<Past>>) {
-    for (key, fresh) in names {
-        if let Err(error) = add(backend, &key, fresh).await {
+    for (key, mut fresh) in names {
+        fresh.reverse();
+        if let Err(error) = add(backend, &key, &|_| fresh.clone()).await {
             tracing::debug!(name = key.name(), %error, "a hold is missing from the history");
         }
     }
@@ -189,17 +237,23 @@ pub(crate) async fn read(backend: &dyn Backend, key: &Key) -> Result<Vec<Past>> 
     Ok(cell.and_then(|cell| serde_json::from_slice(&cell.value).ok()).unwrap_or_default())
 }
 
-async fn add(backend: &dyn Backend, key: &Key, mut fresh: Vec<Past>) -> Result<()> {
-    fresh.reverse();
+/// Puts before what is known of a name what is fresh, newest first.
+async fn add(backend: &dyn Backend, key: &Key, fresh: &(dyn Fn(&[Past]) -> Vec<Past> + Sync)) -> Result<()> {
     let name = cell(key);
     for _ in 0..TRIES {
         let found = backend.read_cell(&name).await?;
         let expect = found.as_ref().map_or(Expect::Absent, |cell| Expect::Version(cell.version));
         let known: Vec<Past> =
             found.and_then(|cell| serde_json::from_slice(&cell.value).ok()).unwrap_or_default();
+        let mut all = fresh(&known);
+        if all.is_empty() {
+            return Ok(());
+        }
         // A write that was answered with an error may have been done.
-        let known = known.into_iter().filter(|past| fresh.iter().all(|new| new.id != past.id));
-        let all: Vec<Past> = fresh.iter().cloned().chain(known).take(REMEMBERED).collect();
+        let others: Vec<Past> =
+            known.into_iter().filter(|past| all.iter().all(|new| new.id != past.id)).collect();
+        all.extend(others);
+        all.truncate(REMEMBERED);
         let Ok(value) = serde_json::to_vec(&all) else { return Ok(()) };
         if let CellWrite::Written(_) = backend.write_cell(&name, expect, &value, Some(KEPT)).await? {
             return Ok(());

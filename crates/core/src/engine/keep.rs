@@ -23,7 +23,7 @@ use super::{
     time::{Clock, Instant, TICK},
 };
 use crate::{
-    backend::{Backend, Capabilities, ClaimSpec, Loss, Rumour, Sign},
+    backend::{Backend, Capabilities, ClaimSpec, Holder, Loss, Rumour, Sign},
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
     key::Key,
@@ -101,6 +101,13 @@ impl Keeper {
     /// It is over, and so it ended: others may read of it.
     pub(super) fn ended(&self, hold: &Hold, loss: Option<&Loss>, clock: &Clock) {
         if self.history.as_ref().is_some_and(|history| history.note(hold, loss, clock)) {
+            self.rouse();
+        }
+    }
+
+    /// The same for what was nobody's process's.
+    pub(super) fn ended_by_ticket(&self, key: &Key, holder: Holder, fence: u64, clock: &Clock) {
+        if self.history.as_ref().is_some_and(|history| history.note_seen(key, holder, fence, clock)) {
             self.rouse();
         }
     }

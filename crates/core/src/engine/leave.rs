@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    cohort,
+    Engine, cohort,
     hold::Hold,
     keep, observe,
     time::{Clock, Instant},
@@ -14,6 +14,8 @@ use super::{
 use crate::{
     backend::{Claim, Holds, Mode, Release},
     error::{Error, ErrorKind, Operation, Result, Retry},
+    id::ClaimId,
+    key::Key,
     planted::{Bug, planted},
 };
 
@@ -48,6 +50,25 @@ pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode, fence: u64) {
         // Nobody waits for the answer: what fails is retried or ends with the lease.
         drop(if left.total() == 0 { withdraw(hold).await } else { write_count(hold).await });
     }));
+}
+
+/// Gives back what is nobody's process's. Whose it was, and for how long, can only be asked before.
+pub(crate) async fn release_detached(
+    engine: &Engine,
+    key: &Key,
+    id: ClaimId,
+    mode: Mode,
+    fence: u64,
+) -> Result<Release> {
+    let backend = &*engine.backend;
+    let is_written = backend.info().capabilities.cells;
+    let before = if is_written { backend.inspect(key).await.ok().flatten() } else { None };
+    let released = backend.release(key, id, mode).await;
+    let mut holders = before.into_iter().flat_map(|state| state.holders);
+    if let (Ok(Release::Released), Some(holder)) = (&released, holders.find(|holder| holder.id == id)) {
+        engine.keeper.ended_by_ticket(key, holder, fence, &engine.clock);
+    }
+    released
 }
 
 /// Tells the store how often the owner holds it now. The count written is the one at the time of writing, so

@@ -6,6 +6,7 @@ use leasehold_schedule::Slot;
 
 use super::Job;
 use crate::{
+    audit::Action,
     client::Client,
     engine::{
         book::{Book, words},
@@ -55,13 +56,13 @@ pub struct JobPage {
 
 impl Job {
     /// Keeps everybody from beginning a run, until it is resumed, in the name of this client's user. One that goes on is
-    /// not touched. Says what it was before. Of a long reason the first 500 bytes are kept.
+    /// not touched. Says what it was before. Of a long reason the first 500 bytes are kept. The
+    /// [audit](Client::audit) has an entry of it, as of the other acts here.
     ///
     /// # Cancel safety
     /// What was on its way may be written or not.
     pub async fn pause(&self, reason: &str) -> Result<Option<Paused>> {
-        let who = self.lock.client().who();
-        self.pause_as(&format!("{}@{}", who.user, who.host), reason).await
+        self.pause_as(&self.lock.client().operator(), reason).await
     }
 
     /// The same in somebody else's name.
@@ -69,25 +70,41 @@ impl Job {
     /// # Cancel safety
     /// What was on its way may be written or not.
     pub async fn pause_as(&self, by: &str, reason: &str) -> Result<Option<Paused>> {
-        self.change(|book, since| {
+        let why = words(reason);
+        let edit = |book: &mut Book, since| {
             let before = book.paused.clone();
-            book.paused = Some(Paused { by: by.to_owned(), why: words(reason), since });
+            book.paused = Some(Paused { by: by.to_owned(), why: why.clone(), since });
             Edit::Write(before)
-        })
-        .await
+        };
+        let before = self.change(edit).await?;
+        self.note(Action::Pause, by, &why).await?;
+        Ok(before)
     }
 
-    /// Lets it go on. Slots that fell into the pause are written down as missed. Says what it was before.
+    /// Lets it go on, in the name of this client's user. Slots that fell into the pause are written down as missed. Says
+    /// what it was before.
     ///
     /// # Cancel safety
     /// What was on its way may be written or not.
     pub async fn resume(&self) -> Result<Option<Paused>> {
-        self.change(|book, now| {
+        self.resume_as(&self.lock.client().operator()).await
+    }
+
+    /// The same in somebody else's name.
+    ///
+    /// # Cancel safety
+    /// What was on its way may be written or not.
+    pub async fn resume_as(&self, by: &str) -> Result<Option<Paused>> {
+        let edit = |book: &mut Book, now| {
             let before = book.paused.clone();
             book.resume(now);
             if before.is_some() { Edit::Write(before) } else { Edit::Leave(None) }
-        })
-        .await
+        };
+        let before = self.change(edit).await?;
+        if before.is_some() {
+            self.note(Action::Resume, by, "").await?;
+        }
+        Ok(before)
     }
 
     /// Lets it go on from this moment, whether or not it was paused: the last slot is the latest one by now. For a job that
@@ -96,12 +113,16 @@ impl Job {
     /// # Cancel safety
     /// What was on its way may be written or not.
     pub async fn resume_from_now(&self) -> Result<bool> {
-        self.change(|book, now| {
+        let edit = |book: &mut Book, now| {
             let (before, was_ahead) = (book.clone(), book.ahead(now).is_some());
             book.resume_from(now);
-            if *book == before { Edit::Leave(was_ahead) } else { Edit::Write(was_ahead) }
-        })
-        .await
+            if *book == before { Edit::Leave((was_ahead, false)) } else { Edit::Write((was_ahead, true)) }
+        };
+        let (was_ahead, is_changed) = self.change(edit).await?;
+        if is_changed {
+            self.note(Action::Resume, &self.lock.client().operator(), "from now on").await?;
+        }
+        Ok(was_ahead)
     }
 
     /// Makes the store forget it: its schedule, its pause and its history. Whoever runs it still makes it known again, as a
@@ -110,7 +131,11 @@ impl Job {
     /// # Cancel safety
     /// What was on its way may be forgotten or not.
     pub async fn forget(&self) -> Result<bool> {
-        self.ledger()?.forget().await.map_err(|error| self.about(error))
+        let was_known = self.ledger()?.forget().await.map_err(|error| self.about(error))?;
+        if was_known {
+            self.note(Action::Forget, &self.lock.client().operator(), "").await?;
+        }
+        Ok(was_known)
     }
 
     /// What the store has of it; `None` if nobody has run or paused it yet.
@@ -136,6 +161,11 @@ impl Job {
 
     async fn change<T>(&self, edit: impl FnMut(&mut Book, Duration) -> Edit<T>) -> Result<T> {
         self.ledger()?.change(edit).await.map_err(|error| self.about(error))
+    }
+
+    async fn note(&self, action: Action, by: &str, why: &str) -> Result<()> {
+        self.lock.client().note_act(action, &self.lock.key()?, by, why).await;
+        Ok(())
     }
 
     fn ledger(&self) -> Result<Ledger> {

@@ -8,8 +8,8 @@ use super::{
     Election, IdSpace, Job, Latch, Lock, LockSet, RateLimiter, RwLock, Semaphore, wait, wait::runtime,
 };
 use crate::{
-    AuditPage, ClaimId, Error, ErrorKind, Farewell, JobPage, Operation, Past, Result, Settings, Span, Stats,
-    Ticket, Who,
+    AuditPage, ClaimId, Error, ErrorKind, Farewell, Forced, JobPage, Operation, Past, Result, Settings, Span,
+    Stats, Ticket, Who,
     backend::{Backend, BreakOutcome, Broken, Finding, LockPage, LockState, StoreInfo},
 };
 
@@ -57,7 +57,7 @@ front! {
         list(prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage>;
         jobs(prefix: &str, cursor: Option<&str>, limit: usize) -> Result<JobPage>;
         break_hold(name: &str, id: ClaimId, reason: &str) -> Result<BreakOutcome>;
-        break_hold_as(name: &str, id: ClaimId, broken: Broken) -> Result<BreakOutcome>;
+        break_hold_as(name: &str, id: ClaimId, broken: Broken) -> Result<Forced>;
         audit(cursor: Option<&str>, limit: usize) -> Result<AuditPage>;
         history(name: &str) -> Result<Vec<Past>>;
         elections(cursor: Option<&str>, limit: usize) -> Result<(Vec<String>, Option<String>)>;

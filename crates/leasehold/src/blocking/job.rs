@@ -30,6 +30,7 @@ front! {
         pause(reason: &str) -> Result<Option<Paused>>;
         pause_as(by: &str, reason: &str) -> Result<Option<Paused>>;
         resume() -> Result<Option<Paused>>;
+        resume_as(by: &str) -> Result<Option<Paused>>;
         resume_from_now() -> Result<bool>;
         forget() -> Result<bool>;
         state() -> Result<Option<JobState>>;
