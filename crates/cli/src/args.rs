@@ -66,7 +66,7 @@ pub(crate) struct Talk {
     #[arg(short, long, value_name = "FORM", global = true, default_value = "table", help_heading = EVERYWHERE)]
     pub(crate) output: Output,
 
-    /// Say more on stderr: how long the wait was
+    /// Say more on stderr: how long the wait was, and what is logged beside warnings [env: RUST_LOG]
     #[arg(short, long, global = true, conflicts_with = "quiet", help_heading = EVERYWHERE)]
     verbose: bool,
 

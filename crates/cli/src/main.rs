@@ -14,6 +14,7 @@ mod commands;
 mod config;
 mod dead_man;
 mod exit;
+mod log;
 mod nested;
 mod print;
 mod probe;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return print::help(&error).into(),
     };
+    log::begin(cli.talk.volume());
     match commands::dispatch(cli) {
         Ok(exit) => exit.into(),
         Err(Failure { exit, message }) => {
