@@ -1,9 +1,9 @@
 //! Who may do what: two roles, each with a token.
 //!
 //! Only hashes of tokens are kept, and hashes are compared in constant time, so neither memory nor time gives a token
-//! away. Wrong tokens are counted by who sent them: past a limit nothing that peer sends is looked at for a while, not
-//! even a right one. Behind a proxy all are one peer. Of more peers than can be remembered the rest are counted together,
-//! and then a right token still passes.
+//! away. Wrong tokens are counted by who sent them, and past a limit that peer is told to wait. A right token always passes:
+//! behind a proxy all are one peer, and somebody who guesses there must not cost others their leases. So it is the length of
+//! a token that keeps it from being guessed, not the limit. Of more peers than can be remembered the rest are counted together.
 //!
 //! What is given out to be brought back, the ticket of a lock, bears a seal that only the operator's token makes.
 
@@ -22,7 +22,7 @@ use subtle::ConstantTimeEq;
 /// The shortest token that is accepted: less can be guessed.
 const SHORTEST: usize = 16;
 
-/// So many wrong tokens of a peer within [`WINDOW`] are looked at.
+/// So many wrong tokens of a peer within [`WINDOW`] are answered as such.
 const WRONG: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -127,17 +127,13 @@ impl Access {
     }
 
     fn judge_at(&self, token: &str, peer: IpAddr, now: Instant) -> Verdict {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        if wrong.is_refused(peer, now) {
-            return Verdict::TooMany;
-        }
         let given = digest(token);
         let is = |known: &Option<[u8; 32]>| known.is_some_and(|known| known.ct_eq(&given).into());
         // Both are always compared, so that the time tells nothing.
         match (is(&self.operator), is(&self.viewer)) {
             (true, _) => Verdict::Known(Role::Operator),
             (false, true) => Verdict::Known(Role::Viewer),
-            (false, false) => wrong.count(peer, now),
+            (false, false) => self.wrong.lock().unwrap_or_else(PoisonError::into_inner).count(peer, now),
         }
     }
 
@@ -160,10 +156,6 @@ impl Access {
 }
 
 impl Wrong {
-    fn is_refused(&self, peer: IpAddr, now: Instant) -> bool {
-        self.peers.get(&peer).is_some_and(|&(since, count)| now < since + WINDOW && count >= WRONG)
-    }
-
     fn count(&mut self, peer: IpAddr, now: Instant) -> Verdict {
         if self.peers.len() >= PEERS {
             self.peers.retain(|_, (since, _)| now < *since + WINDOW);
@@ -248,16 +240,22 @@ mod tests {
     }
 
     #[test]
-    fn whoever_guesses_is_refused_whatever_it_sends_and_others_are_not() {
+    fn whoever_guesses_is_told_to_wait_and_a_right_token_of_the_same_address_passes() {
         let access = Access::with_tokens(Some(OPERATOR), None).unwrap();
         let (now, other) = (Instant::now(), IpAddr::from([10, 0, 0, 2]));
         for guess in 0..WRONG {
             assert_eq!(access.judge_at(&format!("guess-{guess}"), PEER, now), Verdict::Wrong);
         }
-        assert_eq!(access.judge_at(OPERATOR, PEER, now), Verdict::TooMany);
+        assert_eq!(access.judge_at("guess", PEER, now), Verdict::TooMany);
+        assert_eq!(access.judge_at(OPERATOR, PEER, now), Verdict::Known(Role::Operator));
+        assert_eq!(
+            access.judge_at("guess", PEER, now),
+            Verdict::TooMany,
+            "a right one forgives no wrong one"
+        );
         assert_eq!(access.judge_at(OPERATOR, other, now), Verdict::Known(Role::Operator));
         assert_eq!(access.judge_at("guess", other, now), Verdict::Wrong);
-        assert_eq!(access.judge_at(OPERATOR, PEER, now + WINDOW), Verdict::Known(Role::Operator));
+        assert_eq!(access.judge_at("guess", PEER, now + WINDOW), Verdict::Wrong);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Who is kept out: a test for each threat that the server has an answer to.
 
 use leasehold_console::{Access, Limits};
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -93,6 +94,10 @@ async fn whoever_guesses_tokens_is_refused_for_a_while() {
     assert!(seen.iter().all(|status| matches!(status, 401 | 429)), "{seen:?}");
     assert!(seen.contains(&429), "{seen:?}");
     assert_eq!(served.ask("GET", "/healthz", &[], "").await.status, 200, "what needs no token still answers");
+    let taken = served.post("/api/v1/locks/deploy/acquire", r#"{"ttl":"60s"}"#).await;
+    assert_eq!(taken.status, 200, "a right token of the same address works on: {taken:?}");
+    let ticket = json!({ "ticket": taken.json()["ticket"] }).to_string();
+    assert_eq!(served.post("/api/v1/locks/deploy/renew", &ticket).await.status, 200);
 }
 
 #[tokio::test]
