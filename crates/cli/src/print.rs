@@ -59,6 +59,11 @@ pub(crate) fn data(out: &str) -> Result<(), Failure> {
     finish(io::stdout().write_all(out.as_bytes()))
 }
 
+/// Data as JSON: what others wrote in it is made harmless here.
+pub(crate) fn json(out: &str) -> Result<(), Failure> {
+    data(&text::clean_json(out))
+}
+
 /// Data that must arrive: a reader that went away is an error too.
 pub(crate) fn delivered(out: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout();

@@ -32,6 +32,9 @@ impl Column {
     }
 }
 
+/// How wide each column is; none for one that is left out.
+pub(crate) type Widths = Vec<Option<usize>>;
+
 /// Rows of text under headings.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -50,31 +53,39 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| text::clean(cell).into_owned()).collect());
     }
 
-    /// Prints it to stdout, as wide as that allows.
-    pub(crate) fn print(&self) -> Result<(), Failure> {
-        let (heading, body) = self.render(room());
-        print::headed(&heading, &body)
-    }
-
-    /// Prints it below another one of the same columns.
-    pub(crate) fn print_more(&self) -> Result<(), Failure> {
-        print::data(&self.render(room()).1)
-    }
-
-    fn render(&self, room: Option<usize>) -> (String, String) {
-        let mut widths = self.widths();
+    /// Prints it to stdout, as wide as that allows. Says how wide that was.
+    pub(crate) fn print(&self) -> Result<Widths, Failure> {
+        let (room, mut widths) = (room(), self.wishes());
         if let Some(room) = room {
             self.leave_out(&mut widths, room);
-            narrow(&mut widths, room);
         }
-        let headings: Vec<&str> = self.columns.iter().map(|column| column.heading).collect();
-        let heading = line(&headings, &widths);
-        let body = self.rows.iter().map(|row| line(row, &widths) + "\n").collect();
-        (heading, body)
+        let (heading, body) = self.render(&mut widths, room);
+        print::headed(&heading, &body).map(|()| widths)
     }
 
-    /// The width each column would like; none for a column left out.
-    fn widths(&self) -> Vec<Option<usize>> {
+    /// Prints it below another one of the same columns that was so wide. Columns only grow, so that most lines stay in line
+    /// and nothing is cut that fits.
+    pub(crate) fn print_more(&self, above: &Widths) -> Result<Widths, Failure> {
+        let mut widths = self.below(above);
+        let (_, body) = self.render(&mut widths, room());
+        print::data(&body).map(|()| widths)
+    }
+
+    fn render(&self, widths: &mut Widths, room: Option<usize>) -> (String, String) {
+        if let Some(room) = room {
+            narrow(widths, room);
+        }
+        let headings: Vec<&str> = self.columns.iter().map(|column| column.heading).collect();
+        let body = self.rows.iter().map(|row| line(row, widths) + "\n").collect();
+        (line(&headings, widths), body)
+    }
+
+    fn below(&self, above: &Widths) -> Widths {
+        self.wishes().iter().zip(above).map(|(wish, above)| wish.zip(*above).map(|(a, b)| a.max(b))).collect()
+    }
+
+    /// The width each column would like.
+    fn wishes(&self) -> Widths {
         let wish = |(at, column): (usize, &Column)| {
             let cells = self.rows.iter().map(|row| text::width(&row[at]));
             cells.chain([column.heading.len()]).max()
@@ -141,7 +152,7 @@ mod tests {
 
     #[test]
     fn into_a_pipe_everything_is_written() {
-        let (heading, body) = table().render(None);
+        let (heading, body) = table().render(&mut table().wishes(), None);
         assert_eq!(heading, "NAME         HOLDER             ID");
         let lines: Vec<&str> = body.lines().collect();
         assert_eq!(lines[0], "order:42     backup 4711@web-3  0123456789abcdef");
@@ -150,11 +161,25 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_loses_what_can_be_spared_and_then_cuts() {
-        let (heading, body) = table().render(Some(24));
+        let (table, mut widths) = (table(), table().wishes());
+        table.leave_out(&mut widths, 24);
+        let (heading, body) = table.render(&mut widths, Some(24));
         assert_eq!(heading, "NAME         HOLDER");
         assert_eq!(body.lines().next().unwrap(), "order:42     backup 471…");
         for line in body.lines() {
             assert!(text::width(line) <= 24, "{line}");
         }
+    }
+
+    #[test]
+    fn the_next_page_stays_in_line_with_the_one_above_and_is_not_cut_for_it() {
+        let (first, mut next) = (table(), Table::new(&table().columns));
+        next.push(&["a", "x", "1"].map(str::to_owned));
+        let mut widths = next.below(&first.wishes());
+        assert_eq!(widths, first.wishes());
+        assert_eq!(next.render(&mut widths, None).1, "a            x                  1\n");
+        next.push(&["a longer name than any", "x", "1"].map(str::to_owned));
+        assert!(next.render(&mut next.below(&widths), None).1.contains("a longer name than any"));
+        assert_eq!(next.below(&vec![Some(4), Some(6), None])[2], None, "what was left out stays out");
     }
 }

@@ -170,7 +170,7 @@ impl<'a> Report<'a> {
         match talk.output {
             Output::Json => {
                 let json = serde_json::to_string_pretty(self);
-                print::data(&(json.map_err(|error| Failure::internal("cannot write JSON", error))? + "\n"))
+                print::json(&(json.map_err(|error| Failure::internal("cannot write JSON", error))? + "\n"))
             }
             Output::Table => print::coloured(&self.text(room().unwrap_or(usize::MAX), talk.volume())),
         }

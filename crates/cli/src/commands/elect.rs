@@ -244,7 +244,10 @@ async fn tell(args: &Args, client: &Client, output: Output) -> Result<Exit, Fail
         let leader = leaders.next().await?;
         let now = time(Timestamp::now());
         let line = match output {
-            Output::Json => json!({ "time": now, "leader": leader.as_ref().map(described) }).to_string(),
+            Output::Json => text::clean_json(
+                &json!({ "time": now, "leader": leader.as_ref().map(described) }).to_string(),
+            )
+            .into_owned(),
             Output::Table => format!("{now}  {}", leader.as_ref().map_or("nobody leads".into(), sentence)),
         };
         // What others wrote is made harmless before it is laid out.

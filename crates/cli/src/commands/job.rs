@@ -128,14 +128,14 @@ async fn list(beginning: &str, client: &Client, output: Output) -> Result<(), Fa
     match output {
         Output::Json => {
             let views: Vec<Value> = all.iter().map(|job| view(job, client)).collect();
-            print::data(&format!("{}\n", Value::from(views)))
+            print::json(&format!("{}\n", Value::from(views)))
         }
         Output::Table => {
             let mut table = Table::new(&COLUMNS);
             for job in &all {
                 table.push(&row(job));
             }
-            table.print()
+            table.print().map(drop)
         }
     }
 }
@@ -145,7 +145,7 @@ async fn show(name: &str, client: &Client, output: Output) -> Result<(), Failure
     let state = state
         .ok_or_else(|| Failure::usage(format!("{name:?} is not a job that anybody has run or paused")))?;
     match output {
-        Output::Json => print::data(&format!("{}\n", view(&state, client))),
+        Output::Json => print::json(&format!("{}\n", view(&state, client))),
         Output::Table => print::data(&describe(&state)),
     }
 }

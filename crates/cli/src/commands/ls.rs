@@ -14,7 +14,7 @@ use crate::{
     config::Settings,
     exit::{Exit, Failure},
     print,
-    table::{Column, Table},
+    table::{Column, Table, Widths},
     view::{self, View},
 };
 
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Args, settings: &Settings, talk: Talk) -> Result<E
 }
 
 async fn list(args: &Args, client: &Client, output: Output) -> Result<(), Failure> {
-    let (mut cursor, mut sheet) = (None, Sheet { output, lines: 0 });
+    let (mut cursor, mut sheet) = (None, Sheet { output, lines: 0, widths: None });
     loop {
         let LockPage { mut locks, next } = client.list(&args.beginning, cursor.as_deref(), PAGE).await?;
         if let Some(limit) = args.held_over {
@@ -71,22 +71,30 @@ async fn list(args: &Args, client: &Client, output: Output) -> Result<(), Failur
 struct Sheet {
     output: Output,
     lines: usize,
+    /// How wide the columns are, once there is a heading.
+    widths: Option<Widths>,
 }
 
 impl Sheet {
     fn page(&mut self, client: &Client, locks: &[LockState], is_last: bool) -> Result<(), Failure> {
         match self.output {
             Output::Json => self.json(client, locks, is_last)?,
+            // A page of which nothing is left has nothing to be as wide as.
+            Output::Table if locks.is_empty() && !is_last => {}
             Output::Table => self.table(locks)?,
         }
         self.lines += locks.len();
         Ok(())
     }
 
-    fn table(&self, locks: &[LockState]) -> Result<(), Failure> {
+    fn table(&mut self, locks: &[LockState]) -> Result<(), Failure> {
         let mut table = Table::new(&COLUMNS);
         locks.iter().flat_map(rows).for_each(|row| table.push(&row));
-        if self.lines == 0 { table.print() } else { table.print_more() }
+        self.widths = Some(match &self.widths {
+            None => table.print()?,
+            Some(widths) => table.print_more(widths)?,
+        });
+        Ok(())
     }
 
     /// One array over all pages.
@@ -101,7 +109,7 @@ impl Sheet {
         if is_last {
             out.push_str(if self.lines + locks.len() == 0 { "[]\n" } else { "\n]\n" });
         }
-        print::data(&out)
+        print::json(&out)
     }
 }
 

@@ -97,7 +97,10 @@ pub(crate) fn run(args: &Args, settings: &Settings, volume: Volume) -> Result<Ex
     let tokens = Tokens::find(args)?;
     tokens.suffice(args)?;
     let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificates), Some(key)) => Some(Tls::load(certificates, key).map_err(Failure::config)?),
+        (Some(certificates), Some(key)) => {
+            warn_if_others_can_read(key);
+            Some(Tls::load(certificates, key).map_err(Failure::config)?)
+        }
         _ => None,
     };
     // Many connections at a time: one thread is not enough here.
@@ -222,11 +225,19 @@ fn token(file: Option<&Path>, option: &str, named: &str) -> Result<Option<String
     }
 }
 
+/// Keys are often a group's, or put there by what starts us: not ours to refuse.
+fn warn_if_others_can_read(key: &Path) {
+    if std::fs::metadata(key).is_ok_and(|about| about.mode() & 0o077 != 0) {
+        print::warn(&format!("others can read {}; chmod 600 unless that is meant", key.display()));
+    }
+}
+
 /// The first line of a file that nobody else can read or has put there.
 fn read(file: &Path) -> Result<String, Failure> {
     let bad = |why: &str| Failure::config(format!("cannot take a token from {}: {why}", file.display()));
-    // A link could lead to what somebody else wrote.
-    let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(file);
+    // A link could lead to what somebody else wrote; a pipe that nobody writes to would be waited for.
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
     let opened = opened.map_err(|error| match error.raw_os_error() {
         Some(nix::libc::ELOOP) => {
             bad("it is a link, and links are not followed; name the file that `readlink -f` says it leads to")
@@ -234,6 +245,9 @@ fn read(file: &Path) -> Result<String, Failure> {
         _ => bad(&error.to_string()),
     })?;
     let about = opened.metadata().map_err(|error| bad(&error.to_string()))?;
+    if !about.is_file() {
+        return Err(bad("it is not a regular file"));
+    }
     let us = rustix::process::geteuid().as_raw();
     if about.uid() != us && about.uid() != 0 {
         return Err(bad("it belongs to another user; make it yours"));

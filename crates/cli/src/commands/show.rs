@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args, settings: &Settings, talk: Talk) -> Result<E
                 None => View::free(&args.name, client.info()),
             };
             let view = serde_json::to_string(&view.with_history(&past));
-            print::data(&(view.map_err(|error| Failure::internal("cannot write JSON", error))? + "\n"))?;
+            print::json(&(view.map_err(|error| Failure::internal("cannot write JSON", error))? + "\n"))?;
         }
         Output::Table => print::data(&describe(&args.name, state.as_ref(), &past))?,
     }

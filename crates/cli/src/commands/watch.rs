@@ -60,12 +60,25 @@ pub(crate) async fn run(args: Args, settings: &Settings, talk: Talk) -> Result<E
     watched
 }
 
-/// Ends only with a failure; a reader that went away is one without a word.
+/// Ends only with a failure that stays one; a reader that went away is one without a word.
 async fn watch(args: &Args, client: &Client, output: Output) -> Result<(), Failure> {
     let (mut watcher, mut seq, clock) = (Watcher::new(client.clone(), &args.beginning), 0, Clock::boot());
-    let mut first = true;
+    let (mut first, mut cut_off) = (true, false);
     loop {
-        let mut changes = watcher.look().await?;
+        let mut changes = match watcher.look().await.map_err(Failure::from) {
+            Ok(changes) => changes,
+            Err(failure) if first || failure.exit.is_hopeless() => return Err(failure),
+            Err(failure) => {
+                if !std::mem::replace(&mut cut_off, true) {
+                    print::warn(&format!("cannot look, and goes on trying: {failure}"));
+                }
+                clock.pause(args.every.max(LEAST)).await;
+                continue;
+            }
+        };
+        if std::mem::take(&mut cut_off) {
+            print::warn("looks again; what came and went meanwhile was not seen");
+        }
         if std::mem::take(&mut first) {
             changes = watcher.seen().map(|seen| seen.standing()).unwrap_or_default();
         }
@@ -78,7 +91,10 @@ async fn watch(args: &Args, client: &Client, output: Output) -> Result<(), Failu
             }
             out.push('\n');
         }
-        print::data(&out)?;
+        match output {
+            Output::Json => print::json(&out)?,
+            Output::Table => print::data(&out)?,
+        }
         clock.pause(args.every.max(LEAST)).await;
     }
 }

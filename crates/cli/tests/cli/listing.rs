@@ -61,7 +61,7 @@ fn a_prefix_narrows_the_list_and_is_not_shown_twice() {
 #[test]
 fn many_names_are_listed_page_after_page() {
     let place = Place::new();
-    let script = "i=0; while [ $i -lt 20 ]; do set -- \"$@\" --all many:$i; i=$((i+1)); done; \
+    let script = "i=0; while [ $i -lt 501 ]; do set -- \"$@\" --all many:$i; i=$((i+1)); done; \
                   exec $EXE run --ttl 60s \"$@\" -- sh -c 'echo held >> $LOG; read x; sleep 100'";
     let mut command = place.leasehold(&[]);
     let mut shell = Command::new("sh");
@@ -72,21 +72,32 @@ fn many_names_are_listed_page_after_page() {
     let _holding = crate::common::Running::start(&mut shell);
     place.wait_for_line("held");
     let table = place.run(&["ls", "many:"]).stdout;
-    assert_eq!(table.lines().count(), 21, "{table}");
+    assert_eq!(table.lines().count(), 502, "{table}");
     assert_eq!(table.matches("NAME").count(), 1);
+    let old = place.run(&["ls", "many:", "--held-over", "1h"]).stdout;
+    assert_eq!(old.lines().count(), 1, "one heading, however many pages nothing is left of: {old}");
 }
 
 #[test]
 fn what_others_wrote_cannot_act_on_the_terminal() {
     let place = Place::new();
-    let hostile = "\u{1b}]52;c;aGk=\u{7}\u{202e}x";
+    let hostile = "\u{1b}]52;c;aGk=\u{7}\u{202e}x\u{9b}31m\u{7f}\u{3164}";
     assert_eq!(place.run(&["acquire", "a", "--label", hostile]).code, 0);
     let table = place.run(&["ls"]).stdout;
     assert!(table.contains("\\u{1b}]52;c;aGk=\\u{7}\\u{202e}x"), "{table}");
-    for args in [&["ls"][..], &["show", "a"], &["run", "-n", "a", "--", "true"], &["ls", "-o", "json"]] {
+    for args in [
+        &["ls"][..],
+        &["show", "a"],
+        &["run", "-n", "a", "--", "true"],
+        &["ls", "-o", "json"],
+        &["show", "a", "-o", "json"],
+    ] {
         let said = place.run(args);
         let all = said.stdout + &said.stderr;
-        assert!(!all.contains(['\u{1b}', '\u{7}']), "{args:?}: {all:?}");
+        assert!(
+            !all.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}', '\u{7f}', '\u{3164}']),
+            "{args:?}: {all:?}"
+        );
     }
     assert_eq!(place.show("a")["holders"][0]["label"], hostile);
 }

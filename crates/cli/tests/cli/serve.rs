@@ -132,6 +132,50 @@ fn of_one_address_there_are_only_so_many_connections() {
 }
 
 #[test]
+fn what_operators_do_is_logged_and_cannot_act_on_the_terminal() {
+    let place = Place::new();
+    let args = ["serve", "--listen", "127.0.0.1:0"];
+    let mut server = Talking::on_stderr(place.leasehold(&args).env("RUST_LOG", "info"));
+    let address = address(&server.line());
+    let line = server.line();
+    let (_, token) = line.split_once("operator token for this run: ").unwrap_or_else(|| panic!("{line}"));
+    let body = "{\"reason\":\"full\",\"by\":\"anna\\u001b[2J\\u009b\\nx\"}";
+    let paused = post(&address, "/api/v1/jobs/nightly/pause", token, body);
+    assert!(paused.starts_with("HTTP/1.1 200"), "{paused}");
+    let logged = server.line();
+    for part in ["INFO", "nightly", "anna", "full", "a job was paused by an operator"] {
+        assert!(logged.contains(part), "{part}: {logged:?}");
+    }
+    assert!(!logged.contains(char::is_control), "{logged:?}");
+    assert_eq!(server.line_then_stop(Signal::SIGTERM), 0, "nothing else was said");
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up_and_makes_no_difference() {
+    let place = Place::new();
+    let run = |log: &str| {
+        let (reader, gone) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = place.leasehold(&["run", "x", "--", "sh", "-c", "exit 7"]);
+        command.env("RUST_LOG", log).stdout(Stdio::null()).stderr(gone).status().unwrap().code()
+    };
+    assert_eq!((run("trace"), run("off"), run("x=[y")), (Some(7), Some(7), Some(7)));
+    let listed = outcome(place.leasehold(&["ls", "-o", "json"]).env("RUST_LOG", "trace"));
+    assert_eq!((listed.code, listed.stdout.as_str()), (0, "[]\n"), "what is logged is on stderr");
+    let odd = outcome(place.leasehold(&["ls"]).env("RUST_LOG", "x=[y"));
+    assert!(odd.code == 0 && odd.stderr.contains("RUST_LOG makes no sense"), "{odd:?}");
+}
+
+#[test]
+fn a_token_file_that_is_a_pipe_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let refused = place.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", pipe.to_str().unwrap()]);
+    assert!(refused.code == 78 && refused.stderr.contains("not a regular file"), "{refused:?}");
+}
+
+#[test]
 fn serve_refuses_to_be_reached_by_others_unprotected() {
     let place = Place::new();
     let refused = place.run(&["serve", "--listen", "0.0.0.0:0"]);

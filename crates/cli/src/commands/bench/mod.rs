@@ -230,7 +230,7 @@ fn tell(report: &Report, output: Output) -> Result<(), Failure> {
     if output == Output::Json {
         let json = serde_json::to_string(report);
         let json = json.map_err(|error| Failure::internal("cannot write JSON", error))?;
-        return print::data(&(json + "\n"));
+        return print::json(&(json + "\n"));
     }
     let mut table = Table::new(&COLUMNS);
     report.scenarios.iter().for_each(|outcome| table.push(&row(outcome)));
