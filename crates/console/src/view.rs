@@ -20,8 +20,8 @@ pub struct LockView {
     state: &'static str,
     permits: Option<u32>,
     count: Option<u64>,
-    fence: u64,
-    fence_text: String,
+    fence: Option<u64>,
+    fence_text: Option<String>,
     holders: Vec<HolderView>,
     waiters: Vec<WaiterView>,
 }
@@ -119,8 +119,8 @@ impl LockView {
             state: condition(state),
             permits,
             count,
-            fence: state.fence,
-            fence_text: state.fence.to_string(),
+            fence: Some(state.fence),
+            fence_text: Some(state.fence.to_string()),
             holders: state.holders.iter().take(most).map(|holder| HolderView::of(holder, now)).collect(),
             waiters: state.waiters.iter().take(most).map(|waiter| WaiterView::of(waiter, now)).collect(),
         }
@@ -134,8 +134,8 @@ impl LockView {
             state: "free",
             permits: None,
             count: None,
-            fence: 0,
-            fence_text: "0".to_owned(),
+            fence: None,
+            fence_text: None,
             holders: Vec::new(),
             waiters: Vec::new(),
         }

@@ -1,4 +1,4 @@
-// The audit: who broke which lock, when, why, and whom it was taken from. Newest first.
+// The audit: who broke which lock, when, why, and whom it was taken from; who paused which job. Newest first.
 
 import { read } from './api.js';
 import { fill, h } from './dom.js';
@@ -32,12 +32,21 @@ function table(entries) {
   return h('div', { class: 'table-frame' }, h('table', { class: 'plain-table wide' }, h('thead', {}, h('tr', {}, heads)), h('tbody', {}, entries.map(row))));
 }
 
+const TONES = { break: 'alarm', pause: 'wait', resume: 'calm', forget: 'idle' };
+
 function row(entry) {
   const { holder } = entry;
-  return h('tr', {}, cell('at', when(entry.at)), cell('action', mark('alarm', entry.action === 'break' ? t('action.break') : plain(entry.action))),
-    cell('name', h('a', { href: address('locks', entry.name), 'data-key': `${entry.at} ${entry.id}` }, shown(entry.name))),
+  const nobody = () => h('span', { class: 'quiet' }, t(entry.action === 'break' ? 'unknown' : 'action.nobody'));
+  return h('tr', {}, cell('at', when(entry.at)), cell('action', act(entry)),
+    cell('name', h('a', { href: address('locks', entry.name), 'data-key': `${entry.at} ${entry.action} ${entry.id ?? entry.name}` }, shown(entry.name))),
     cell('by', shown(entry.by)), cell('reason', shown(entry.reason)),
-    cell('holder', holder ? [person(holder), holder.label && shown(holder.label, { class: 'label' })] : h('span', { class: 'quiet' }, t('unknown'))));
+    cell('holder', holder ? [person(holder), holder.label && shown(holder.label, { class: 'label' })] : nobody()));
+}
+
+/** What was done; of a break whose answer was lost nobody knows whether it was. */
+function act({ action, unsure }) {
+  if (unsure) return [mark('wait', t('action.unsure')), h('span', { class: 'quiet small' }, t('action.unsure.text'))];
+  return mark(TONES[action] ?? 'alarm', action in TONES ? t(`action.${action}`) : plain(action));
 }
 
 function cell(key, ...inside) {

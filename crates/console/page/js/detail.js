@@ -54,7 +54,7 @@ function title(name, lock) {
 
 function nobody(name, lock) {
   if (lock.kind === 'latch') return h('p', { class: 'panel' }, t(lock.count ? 'latch.closed' : 'latch.open', { count: lock.count }));
-  return empty('locks', t('detail.free'), t('detail.free.text'), `leasehold run ${quoted(name)} -- sleep 60`);
+  return empty('locks', t('detail.free'), t('detail.free.text'), `leasehold run ${name.startsWith('-') ? '--all=' : ''}${quoted(name)} -- sleep 60`);
 }
 
 /** A name as a shell takes it. */

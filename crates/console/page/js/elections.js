@@ -4,18 +4,20 @@ import { read } from './api.js';
 import { fill, h } from './dom.js';
 import { redrawn } from './focus.js';
 import { t } from './i18n.js';
-import { age, leaseBar, mark, person } from './parts.js';
+import { age, leaseBar, mark, pages, person } from './parts.js';
 import { keepFresh } from './refresh.js';
 import { address } from './router.js';
 import { empty } from './states.js';
 import { shown } from './text.js';
 
 /** Shows them, and keeps them fresh. */
-export async function show({ room, signal }) {
+export async function show({ room, place, signal }) {
   const body = h('div', { class: 'stack' });
+  const cursor = place.query.get('cursor') ?? '';
   const load = async () => {
-    const { elections, note } = await read('elections', { limit: 100 }, signal);
-    redrawn(body, () => fill(body, elections.length ? h('div', { class: 'pair' }, elections.map(election)) : none(note)));
+    const { elections, next, note } = await read('elections', { cursor, limit: 100 }, signal);
+    const panels = () => h('div', { class: 'pair' }, elections.map(election));
+    redrawn(body, () => fill(body, elections.length ? panels() : none(note), pages('elections', cursor, next)));
   };
   await load();
   fill(room, h('div', { class: 'title' }, h('h1', {}, t('view.elections')), h('p', { class: 'quiet' }, t('elections.lead'))), body);

@@ -18,12 +18,16 @@ const EVERY = 5000;
 /** Shows it, and keeps it fresh. */
 export async function show({ room, signal }) {
   const body = h('div', { class: 'stack' });
+  // What is drawn anew would be read out anew: who listens is told of each circle once.
+  const alarm = h('div', { class: 'for-ears', role: 'alert' });
   const load = async () => {
     const seen = await read('waits', {}, signal);
     redrawn(body, () => fill(body, sections(seen)));
+    const circles = seen.cycles.map(circle).join('. ');
+    if (alarm.textContent !== circles) alarm.textContent = circles;
   };
   await load();
-  fill(room, h('div', { class: 'title' }, h('h1', {}, t('view.waits')), h('p', { class: 'quiet' }, t('waits.lead'))), body);
+  fill(room, h('div', { class: 'title' }, h('h1', {}, t('view.waits')), h('p', { class: 'quiet' }, t('waits.lead'))), alarm, body);
   keepFresh({ load, every: EVERY, signal });
 }
 
@@ -37,11 +41,15 @@ function sections(seen) {
   ];
 }
 
+function circle({ owners, names }) {
+  return `${t('cycle.title', { count: owners.length })}: ${names.map(plain).join(', ')}`;
+}
+
 /** By the edges that make it: a cycle names its owners and its locks, not which of them belong together. */
 function cyclePanel({ owners }, seen) {
   const edges = seen.edges.filter(({ cycle, from, to }) => cycle && owners.includes(from) && owners.includes(to));
   const steps = edges.map(({ from, to, name }) => h('li', {}, person(seen.owners[from]), ' ', parts('cycle.step', { name: link(name), who: person(seen.owners[to]) })));
-  return h('section', { class: 'panel cycle', role: 'alert' }, h('h2', {}, icon('warning'), t('cycle.title', { count: owners.length })),
+  return h('section', { class: 'panel cycle' }, h('h2', {}, icon('warning'), t('cycle.title', { count: owners.length })),
     h('ol', {}, steps), h('p', { class: 'small' }, t('cycle.text')));
 }
 

@@ -50,7 +50,7 @@ struct Bearing {
 
 /// A length of time: text as people write it, or milliseconds.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a length of time is text like \"30s\" or \"1m 30s\", or whole milliseconds")]
 enum Length {
     Millis(u64),
     Text(String),

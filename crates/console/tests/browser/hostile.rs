@@ -10,11 +10,11 @@ use crate::{
 
 const IMAGE: &str = "<img src=x onerror=alert(1)>";
 const DRAWING: &str = "\"><svg onload=alert(2)>\u{1b}[31mred\u{202e}drawkcab";
-const TURNED: &str = "order\u{202e}drawkcab\u{200b}";
+const TURNED: &str = "order\u{202e}drawkcab\u{200b}\u{3164}";
 const SCRIPT: &str = "</script><script>alert(3)</script>";
 
 /// As the page writes it out.
-const TURNED_SHOWN: &str = "order\\u{202e}drawkcab\\u{200b}";
+const TURNED_SHOWN: &str = "order\\u{202e}drawkcab\\u{200b}\\u{3164}";
 const DRAWING_SHOWN: &str = "\"><svg onload=alert(2)>\\u{1b}[31mred\\u{202e}drawkcab";
 
 /// Every text on the page that comes from a stranger.

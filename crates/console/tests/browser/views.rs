@@ -1,5 +1,6 @@
 //! What each view shows, in which language, colours and width.
 
+use leasehold::backend::{CellWrite, Expect};
 use serde_json::json;
 
 use crate::{
@@ -96,6 +97,30 @@ async fn those_who_wait_in_a_circle_are_marked() {
     assert_eq!(marked, 2);
     let plain = browser.asks("return document.querySelectorAll('path.edge:not(.in-cycle)').length").await;
     assert!(plain.as_u64().unwrap() >= 2, "{plain}");
+    let alarms = "return [...document.querySelectorAll('#room [role=alert]')].map((one) => one.textContent)";
+    let alarms = browser.asks(alarms).await;
+    let [alarm] = &alarms.as_array().unwrap()[..] else {
+        panic!("one that stays when the rest is drawn anew: {alarms}")
+    };
+    let alarm = alarm.as_str().unwrap();
+    assert!(alarm.contains("account:7") && alarm.contains("account:9"), "{alarm}");
+    browser.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_break_that_may_have_failed_does_not_read_as_one() {
+    let stage = Stage::open(Store::memory()).await;
+    let client = stage.store.client("x", "y").await;
+    let id = client.lock("order:9").acquire().await.unwrap().id();
+    let entry = json!({ "at": 1_763_281_200_000_u64, "name": "order:9", "id": id, "by": "anna", "why": "stuck", "unsure": true });
+    let written =
+        client.backend().write_cell("audit:1", Expect::Absent, entry.to_string().as_bytes(), None).await;
+    assert!(matches!(written, Ok(CellWrite::Written(_))), "{written:?}");
+    client.job("nightly").pause_as("bob", "the disk is full").await.unwrap();
+    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    browser.goes("#/audit").await;
+    browser.reads("tbody", "Perhaps broken").await;
+    browser.reads("tbody", "Job paused").await;
     browser.closes().await;
 }
 

@@ -52,8 +52,14 @@ async fn a_lock_is_taken_renewed_and_released_over_http() {
     assert_eq!((renewed.status, &renewed.json()["expires_in_ms"]), (200, &90_000.into()));
     assert_eq!(served.post("/api/v1/locks/other/renew", &ticket).await.status, 409, "it is for another lock");
 
+    let shorter = json!({ "ticket": taken["ticket"], "ttl": "1s" }).to_string();
+    let left = served.post("/api/v1/locks/deploy/renew", &shorter).await.json()["expires_in_ms"].clone();
+    assert!(left.as_u64().unwrap() > 60_000, "nothing shortens a lease: {left}");
+
     let ticket = json!({ "ticket": taken["ticket"] }).to_string();
     assert_eq!(served.post("/api/v1/locks/deploy/release", &ticket).await.status, 200);
+    let free = served.get("/api/v1/locks/deploy").await.json();
+    assert_eq!((&free["lock"]["state"], &free["lock"]["fence"]), (&"free".into(), &Value::Null), "{free}");
     let gone = served.post("/api/v1/locks/deploy/release", &ticket).await;
     assert_eq!((gone.status, &gone.json()["loss"]), (410, &"gone".into()));
     let again = served.post("/api/v1/locks/deploy/acquire", "{}").await.json();
@@ -164,6 +170,9 @@ async fn a_break_takes_exactly_that_hold_and_is_kept() {
     }
     let done = served.post("/api/v1/locks/stuck/break", &body).await;
     assert_eq!((done.status, &done.json()["broken"]), (200, &true.into()), "{done:?}");
+    assert_eq!(done.json()["note"], Value::Null, "the audit has it");
+    let metrics = served.get("/metrics").await.body;
+    assert!(metrics.contains("\nlock_forced_total 1\n"), "before any look could see it: {metrics}");
     let loss = tokio::time::timeout(LIMIT, guard.lost()).await.expect("the holder learns of it");
     let Loss::Broken(broken) = loss else { panic!("{loss:?}") };
     assert_eq!((&*broken.by, &*broken.why), ("anna (operator from 127.0.0.1)", "stuck since noon"));
@@ -185,6 +194,39 @@ async fn a_break_takes_exactly_that_hold_and_is_kept() {
         (&entries[0]["reason"], &entries[0]["holder"]["label"]),
         (&"stuck since noon".into(), &"nightly".into())
     );
+}
+
+#[tokio::test]
+async fn a_break_is_counted_once_though_it_is_seen_later_too() {
+    let served = Served::start().await;
+    let guard = served.client.lock("stuck").acquire().await.unwrap();
+    until(&served, "/api/v1/overview", |seen| seen["counts"]["held"] == 1).await;
+    let body = json!({ "id": guard.id().to_string(), "reason": "stuck" }).to_string();
+    assert_eq!(served.post("/api/v1/locks/stuck/break", &body).await.status, 200);
+    let seen = until(&served, "/api/v1/overview", |seen| seen["counts"]["held"] == 0).await;
+    assert_eq!(seen["counts"]["broken"], 1, "{seen}");
+    assert!(served.get("/metrics").await.body.contains("\nlock_forced_total 1\n"));
+}
+
+#[tokio::test]
+async fn a_lock_taken_over_http_is_in_the_history_when_it_is_broken() {
+    let served = Served::start().await;
+    let taken = served.post("/api/v1/locks/stuck/acquire", r#"{"label":"from a script"}"#).await.json();
+    let body = json!({ "id": taken["id"], "reason": "gone since noon" }).to_string();
+    assert_eq!(served.post("/api/v1/locks/stuck/break", &body).await.status, 200);
+    let past = served.get("/api/v1/locks/stuck").await.json()["history"].clone();
+    assert_eq!((&past[0]["id"], &past[0]["how"]), (&taken["id"], &"broken".into()), "{past}");
+    assert_eq!((&past[0]["label"], &past[0]["why"]), (&"from a script".into(), &"gone since noon".into()));
+}
+
+#[tokio::test]
+async fn a_length_that_is_none_is_explained() {
+    let served = Served::start().await;
+    for body in [r#"{"ttl":1.5}"#, r#"{"ttl":true}"#, r#"{"wait":-1}"#] {
+        let answer = served.post("/api/v1/locks/a/acquire", body).await;
+        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert!(answer.status == 400 && detail.contains("milliseconds"), "{body}: {detail}");
+    }
 }
 
 #[tokio::test]
