@@ -37,6 +37,7 @@ mod need;
 mod probe;
 mod stage;
 
+mod aftermath;
 mod belief;
 mod breaking;
 mod cancel;
@@ -242,6 +243,13 @@ suite! { $
             list_shows_the_names_in_use,
             list_is_of_the_clients_own_names,
             the_dead_are_not_shown,
+        }
+        aftermath {
+            the_line_of_code_is_shown,
+            a_hold_that_lasted_is_in_the_history: Cells,
+            a_tickets_hold_is_in_the_history: Detached Cells,
+            a_break_is_in_the_audit_and_in_the_history: Cells,
+            pausing_a_job_is_in_the_audit: Cells,
         }
         breaking {
             a_broken_lock_is_told_and_passes_on,
