@@ -15,6 +15,7 @@ use axum::{
     Router,
     extract::{Path, State},
     http::{StatusCode, request::Parts},
+    response::{IntoResponse, Response},
     routing::{get, post},
 };
 use leasehold::{
@@ -25,7 +26,6 @@ use tokio::{net::TcpListener, sync::Mutex};
 
 /// One connection for all; a service with more to do has a pool here.
 type Database = Arc<Mutex<tokio_postgres::Client>>;
-type Answer = Result<String, (StatusCode, String)>;
 
 const ORDERS: &str = "CREATE TABLE IF NOT EXISTS orders (id bigint PRIMARY KEY, total bigint NOT NULL)";
 const TOTAL: &str = "SELECT total FROM orders WHERE id = $1";
@@ -71,29 +71,43 @@ fn name_of_order(request: &Parts) -> Result<Option<String>, &'static str> {
 }
 
 /// Reads, reckons, writes: all in one transaction that begins with the check of the fence.
-async fn add(held: Held, State(database): State<Database>, Path((id, amount)): Path<(i64, i64)>) -> Answer {
+async fn add(
+    held: Held,
+    State(database): State<Database>,
+    Path((id, amount)): Path<(i64, i64)>,
+) -> Result<String, Refusal> {
     let fence = held.fence().cast_signed();
     let mut database = database.lock().await;
-    let transaction = database.transaction().await.map_err(failed)?;
-    let passed =
-        transaction.execute(checks::postgres::PASS, &[&held.name(), &fence]).await.map_err(failed)?;
+    let transaction = database.transaction().await?;
+    let passed = transaction.execute(checks::postgres::PASS, &[&held.name(), &fence]).await?;
     if passed == 0 {
-        return Err((StatusCode::CONFLICT, format!("fence {fence} is stale: a later one was here\n")));
+        return Err(Refusal(StatusCode::CONFLICT, format!("fence {fence} is stale: a later one was here\n")));
     }
-    let before: i64 = transaction.query_opt(TOTAL, &[&id]).await.map_err(failed)?.map_or(0, |row| row.get(0));
+    let before: i64 = transaction.query_opt(TOTAL, &[&id]).await?.map_or(0, |row| row.get(0));
     let total = before.saturating_add(amount);
-    transaction.execute(WRITE, &[&id, &total]).await.map_err(failed)?;
-    transaction.commit().await.map_err(failed)?;
+    transaction.execute(WRITE, &[&id, &total]).await?;
+    transaction.commit().await?;
     println!("order {id}: {before} + {amount} = {total}, with fence {fence}");
     Ok(format!("{total}\n"))
 }
 
-async fn total(State(database): State<Database>, Path(id): Path<i64>) -> Answer {
-    let row = database.lock().await.query_opt(TOTAL, &[&id]).await.map_err(failed)?;
+async fn total(State(database): State<Database>, Path(id): Path<i64>) -> Result<String, Refusal> {
+    let row = database.lock().await.query_opt(TOTAL, &[&id]).await?;
     Ok(format!("{}\n", row.map_or(0, |row| row.get::<_, i64>(0))))
 }
 
-fn failed(error: tokio_postgres::Error) -> (StatusCode, String) {
-    println!("the database: {error}");
-    (StatusCode::INTERNAL_SERVER_ERROR, "the database does not serve us now\n".to_owned())
+/// What is answered when an order is not changed.
+struct Refusal(StatusCode, String);
+
+impl From<tokio_postgres::Error> for Refusal {
+    fn from(error: tokio_postgres::Error) -> Self {
+        println!("the database: {error}");
+        Self(StatusCode::INTERNAL_SERVER_ERROR, "the database does not serve us now\n".to_owned())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, self.1).into_response()
+    }
 }

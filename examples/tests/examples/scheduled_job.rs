@@ -14,7 +14,9 @@ fn three_processes_run_each_slot_once_and_two_go_on_when_one_is_killed() {
             stage.start(Command::new(env!("CARGO_BIN_EXE_scheduled_job")).env("LEASEHOLD_STORE", &store))
         })
         .collect();
-    fleet.iter().for_each(|_| drop(stage.wait_for(" is ready")));
+    for _ in &fleet {
+        stage.wait_for(" is ready");
+    }
     let said = (0..3).map(|_| stage.wait_for("slot ")).last().unwrap();
 
     let (_, name) = said.split_once(" in ").unwrap();
