@@ -109,7 +109,7 @@ async fn a_job_is_paused_in_the_operators_name_and_resumed() {
     let audit = served.get("/api/v1/audit").await.json();
     let mut acts: Vec<_> =
         audit["entries"].as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
-    acts.sort_by_key(|act| act.to_string());
+    acts.sort_by_key(ToString::to_string);
     assert_eq!(acts, [&Value::from("pause"), &Value::from("resume")], "who did it stays: {audit}");
     assert_eq!(audit["entries"][0]["by"], "anna (operator from 127.0.0.1)");
     let again = served.post("/api/v1/jobs/nightly/resume", "{}").await.json();

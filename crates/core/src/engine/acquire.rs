@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use tracing::Instrument;
 
 use super::{
-    Engine, SharedHold,
+    Engine,
     cohort::{Candidate, Heir, Turn, is_cohort},
     contend::{Contended, Contest, MARGIN, in_time},
     gate::{Place, Trying},
@@ -20,6 +20,7 @@ use super::{
     observe::{self, Asking},
     tally::Ticket,
     time::Instant,
+    won::Won,
 };
 use crate::{
     backend::{Attempt, Busy, Capabilities, Claim, ClaimSpec, Grant, Life, Loss, Mode, record::WAIT_LEASE},
@@ -76,43 +77,6 @@ fn begin(engine: &Arc<Engine>, order: Order) -> Result<(Contender, Option<Busy>)
     fits(&order.spec, &engine.backend.info().capabilities)?;
     let line = if is_gated(&order.spec) { engine.gate.line(&order.spec.key) } else { None };
     Ok((Contender::new(engine.clone(), order), line))
-}
-
-/// A lock that was won and that nobody has taken into their hands yet: dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Won {
-    hold: Option<SharedHold>,
-    fence: u64,
-}
-
-impl Won {
-    pub(super) fn new(hold: SharedHold, fence: u64) -> Self {
-        Self { hold: Some(hold), fence }
-    }
-
-    pub(super) fn fence(&self) -> u64 {
-        self.fence
-    }
-
-    /// Into the hands of a guard, under this fence.
-    pub(crate) fn take(mut self) -> (SharedHold, u64) {
-        (self.hold.take().expect("taken only once, since taking consumes it"), self.fence)
-    }
-
-    /// Gives it back if it was lost on the way.
-    pub(super) fn unless_lost(self) -> Option<Self> {
-        let is_lost = self.hold.as_ref().is_none_or(|hold| hold.loss().is_some());
-        (!is_lost).then_some(self)
-    }
-}
-
-impl Drop for Won {
-    fn drop(&mut self) {
-        if let Some(hold) = self.hold.take() {
-            let mode = if hold.holds().exclusive > 0 { Mode::Exclusive } else { Mode::Shared };
-            leave::in_background(&hold, mode, self.fence);
-        }
-    }
 }
 
 /// A claim that is neither won nor withdrawn yet.

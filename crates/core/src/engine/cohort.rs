@@ -16,9 +16,9 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
-    acquire::Won,
     gate::Place,
     hold::{Hold, State},
+    won::Won,
 };
 use crate::{
     backend::{Busy, ClaimSpec, Holder},

@@ -17,10 +17,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::{
     Engine,
-    acquire::Won,
     cohort::{self, Candidate},
     hold::Hold,
     time::Instant,
+    won::Won,
 };
 use crate::{
     backend::Busy,
