@@ -105,7 +105,7 @@ fn echo(output: impl BufRead, seen: &mut Seen) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+mod looks {
     use super::*;
 
     #[test]

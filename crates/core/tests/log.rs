@@ -91,8 +91,8 @@ async fn what_others_wrote_is_shown_as_text() {
     let guard = client.lock("<img src=x onerror=alert(1)>\u{202e}").acquire().await.unwrap();
     let why = "\u{1b}[31mred\u{7}\nWARN leasehold: forged onerror";
     let broken = Broken { by: "\u{9b}2J".into(), why: why.into() };
-    let outcome = client.break_hold_as(guard.name(), guard.id(), broken).await.unwrap();
-    assert_eq!(outcome, BreakOutcome::Broken);
+    let forced = client.break_hold_as(guard.name(), guard.id(), broken).await.unwrap();
+    assert_eq!(forced.outcome, BreakOutcome::Broken);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(guard.check().is_err());
     let lines = lines("onerror");

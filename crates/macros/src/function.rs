@@ -149,6 +149,8 @@ impl Owned {
         arguments.visit_pat(pattern);
         let there = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         let there = quote!(#(#there)*);
+        // A name that begins with `_` says that the body does not use it, and it does not.
+        let there = quote!(#there #[allow(clippy::used_underscore_binding)]);
         self.names.extend(arguments.names.iter().map(|name| quote!(#there let _ = &#name;)));
     }
 }

@@ -86,8 +86,8 @@ async fn reread(locks: &Client, deeper: bool) -> Result<bool, Error> {
         return Ok(true);
     }
     // A writer in line stands before every reader who comes after it.
-    let (writer, mut writes) = (locks.lock("prices").fair().wait(LONG), tokio::task::JoinSet::new());
-    writes.spawn(async move { writer.acquire().await.map(drop) });
+    let (writer, mut tasks) = (locks.lock("prices").fair().wait(LONG), tokio::task::JoinSet::new());
+    tasks.spawn(async move { writer.acquire().await.map(drop) });
     until_waiting(locks, "prices").await;
     assert_eq!(read(locks, false).await.unwrap_err().kind(), ErrorKind::WouldDeadlock);
     Box::pin(reread(locks, false)).await
