@@ -60,7 +60,9 @@ async fn costs(client: &Client, serving: &mut JoinSet<()>, script: &str) -> Resu
     let turn = async |server| load(server, "1", &["-s", script]).await;
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     let mut throughputs = (Vec::new(), Vec::new());
-    (turn(bare).await?, turn(locked).await?);
+    // To warm up.
+    turn(bare).await?;
+    turn(locked).await?;
     for pair in 0..PAIRS {
         // The second of two may find another machine than the first: so each is the first as often.
         let (without, with) = if pair % 2 == 0 {
@@ -97,8 +99,8 @@ async fn serialises(client: &Client, serving: &mut JoinSet<()>) -> Result<(), Bo
         answered.fetch_add(1, Ordering::SeqCst);
     };
     let app = Router::new().route("/one", get(handler)).layer(layer(client));
-    let server = serve(serving, app).await?;
-    let Load { rate, .. } = load(format_args!("{server}/one"), "5", &[]).await?;
+    let address = serve(serving, app).await?;
+    let Load { rate, .. } = load(format_args!("{address}/one"), "5", &[]).await?;
     // Those that were under way when the load ended are dropped, or come to their end.
     client.idle().await;
     let (count, served) = (count.load(Ordering::SeqCst), served.load(Ordering::SeqCst));
@@ -138,7 +140,7 @@ async fn load(server: impl std::fmt::Display, seconds: &str, more: &[&str]) -> R
 
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+    Duration::from_secs(time.tv_sec.cast_unsigned()) + Duration::from_nanos(time.tv_nsec.cast_unsigned())
 }
 
 /// A quarter, the median and three quarters of them.

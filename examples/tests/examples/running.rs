@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -46,8 +46,9 @@ impl Stage {
 
     /// Waits for the next line that has these words in it, and gives what comes after them.
     pub(crate) fn wait_for(&mut self, words: &str) -> String {
+        let begun = Instant::now();
         loop {
-            let line = self.told.recv_timeout(LIMIT);
+            let line = self.told.recv_timeout(LIMIT.saturating_sub(begun.elapsed()));
             let line = line.unwrap_or_else(|_| panic!("no {words:?} after {:#?}", self.heard));
             self.heard.push(line.clone());
             if let Some((_, after)) = line.split_once(words) {

@@ -51,8 +51,8 @@ fn open_if_read(pipe: &Path) -> Option<fs::File> {
 }
 
 fn assert_took(ended: &Outcome, fence: u64, files: &[&str]) {
-    let took: Vec<String> = files.iter().map(|file| format!("batch: took {file}\n")).collect();
-    let took = took.concat();
-    let said = format!("batch: begins, with fence {fence}\n{took}batch: ends\n");
-    assert_eq!((ended.code, &ended.stdout), (0, &said), "{}", ended.stderr);
+    let mut lines = vec![format!("batch: begins, with fence {fence}")];
+    lines.extend(files.iter().map(|file| format!("batch: took {file}")));
+    lines.push("batch: ends".to_owned());
+    assert_eq!((ended.code, ended.stdout.trim_end()), (0, &*lines.join("\n")), "{}", ended.stderr);
 }
