@@ -61,9 +61,9 @@ type Made = dyn Fn(&Client, &str, &Parts) -> Lock + Send + Sync;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// # let locks = Client::new(Memory::new());
-/// let one_at_a_time = LockLayer::new(&locks, |request: &Parts| {
-///     let order = request.uri.path().strip_prefix("/orders/")?;
-///     Some(format!("order:{order}"))
+/// let one_at_a_time = LockLayer::checked(&locks, |request: &Parts| {
+///     let order = request.uri.path().strip_prefix("/orders/").and_then(|id| id.parse::<u64>().ok());
+///     order.map(|order| Some(format!("order:{order}"))).ok_or("the id of an order is a number, in digits")
 /// });
 /// let app: Router = Router::new()
 ///     .route("/orders/{id}", post(async |Extension(held): Extension<Held>| format!("fence {}", held.fence())))
@@ -102,6 +102,10 @@ pub struct LockService<S> {
 
 impl LockLayer {
     /// A lock of this client, by the name that `key` makes of a request; none for `None`.
+    ///
+    /// The path is as it was sent, and a router may read more into it: to axum's `Path`, `/orders/%34%32` and `/orders/042` are
+    /// order 42 too. Make the name of what the handler will see, such as the number, and refuse the rest by
+    /// [`checked`](Self::checked): `None` serves a request without any lock.
     #[track_caller]
     pub fn new<K>(client: &Client, key: K) -> Self
     where

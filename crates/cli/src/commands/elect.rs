@@ -237,11 +237,22 @@ async fn watch(args: &Args, settings: &Settings, output: Output) -> Result<Exit,
     told.unwrap_or(Ok(Exit::Success))
 }
 
-/// Ends only with a failure; a reader that went away is one without a word.
+/// Ends only with a failure that stays one; a reader that went away is one without a word.
 async fn tell(args: &Args, client: &Client, output: Output) -> Result<Exit, Failure> {
     let mut leaders = client.election(&args.name).every(args.every).observe();
+    let (mut first, mut cut_off) = (true, false);
     loop {
-        let leader = leaders.next().await?;
+        let leader = match leaders.next().await.map_err(Failure::from) {
+            Ok(leader) => leader,
+            Err(failure) if first || failure.exit.is_hopeless() => return Err(failure),
+            Err(failure) => {
+                if !std::mem::replace(&mut cut_off, true) {
+                    print::warn(&format!("cannot look, and goes on trying: {failure}"));
+                }
+                continue;
+            }
+        };
+        (first, cut_off) = (false, false);
         let now = time(Timestamp::now());
         let line = match output {
             Output::Json => text::clean_json(

@@ -180,7 +180,7 @@ impl Election {
     ///
     /// It looks every [so often](Self::every): a leader or a value that came and went in between is not seen.
     pub fn observe(&self) -> Leaders {
-        Leaders { election: self.clone(), told: Told::Nothing }
+        Leaders { election: self.clone(), told: Told::Nothing, failed: false }
     }
 
     async fn enter(&self, guard: Guard, value: &[u8]) -> Result<Leadership> {
@@ -323,6 +323,8 @@ impl Leader {
 pub struct Leaders {
     election: Election,
     told: Told,
+    /// The last look was in vain.
+    failed: bool,
 }
 
 /// What an observer was told last.
@@ -347,8 +349,14 @@ impl Leaders {
         // Not a loop that never rests.
         let every = every.max(Duration::from_millis(1));
         let clock = &self.election.lock.client().engine().clock;
+        // Whoever asks again after an error would else ask without a rest, for as long as the store refuses at once.
+        if self.failed {
+            clock.pause(every).await;
+        }
         loop {
-            let leader = self.election.leader().await?;
+            let looked = self.election.leader().await;
+            self.failed = looked.is_err();
+            let leader = looked?;
             let seen =
                 leader.as_ref().map_or(Told::Nobody, |leader| Told::Leader(leader.id, leader.value.clone()));
             if self.told != seen {
