@@ -17,7 +17,7 @@ const VIEWS: &[(&str, &str, &str)] = &[
     ("waits", "#/waits", "account:7"),
     ("jobs", "#/jobs", "the printer is on fire"),
     ("elections", "#/elections", "10.0.0.7:9000"),
-    ("audit", "#/audit", "leasehold break"),
+    ("audit", "#/audit", "the printer is on fire"),
     ("store", "#/store", "S1"),
 ];
 
