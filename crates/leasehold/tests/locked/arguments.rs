@@ -112,7 +112,6 @@ fn by_static_registry() -> Result<bool, Error> {
     Ok(false)
 }
 
-#[expect(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "so it is called")]
 fn while_busy(error: Error) -> Result<bool, Error> {
     if error.kind() == ErrorKind::Busy { Ok(REGISTRY.try_lock().is_ok()) } else { Err(error) }
 }
