@@ -5,7 +5,7 @@ use leasehold_console::Access;
 use serde_json::json;
 
 use crate::{
-    driver::{Browser, DESK, PHONE},
+    driver::{Browser, DESK, PHONE, Shape},
     stage::{MINUTES, Stage, Store, eventually},
 };
 
@@ -29,13 +29,17 @@ pub(crate) async fn may_go(browser: &Browser) -> bool {
     browser.asks("return !document.querySelector('dialog button[type=submit]').disabled").await == json!(true)
 }
 
-async fn a_hold_is_broken(store: Store) {
+/// That a break does not end the holder's work.
+const ENGLISH: &str = "does not stop their work";
+const CHINESE: &str = "这不会停止他们的工作";
+
+async fn a_hold_is_broken(store: Store, shape: Shape, warning: &str, suffix: &str) {
     let mut stage = Stage::open(store).await;
     let (holder, other) =
         (stage.store.client("backup", "batch-1").await, stage.store.client("mailer", "web-1").await);
     let guard = holder.lock("nightly report").label("nightly").acquire().await.unwrap();
     stage.waits(&other, "nightly report").await;
-    let Some(browser) = Browser::open(DESK, &stage.home()).await else { return };
+    let Some(browser) = Browser::open(shape, &stage.home()).await else { return };
     browser.goes("#/locks/nightly%20report").await;
     browser.presses(".danger-line").await;
     browser.types("#field-token", "not the token").await;
@@ -44,7 +48,7 @@ async fn a_hold_is_broken(store: Store) {
     browser.empties("#field-token").await;
     gives_token(&browser, &stage.token).await;
     browser.sees("#field-typed").await;
-    for text in ["backup", "batch-1", "nightly", "does not stop their work"] {
+    for text in ["backup", "batch-1", "nightly", warning] {
         browser.reads("dialog", text).await;
     }
     assert!(!may_go(&browser).await, "neither the name nor a reason was given");
@@ -54,7 +58,7 @@ async fn a_hold_is_broken(store: Store) {
     browser.types("#field-typed", " report").await;
     assert!(may_go(&browser).await);
     browser.types("#field-by", "anna").await;
-    browser.pictures(&format!("{}-break", stage.store.name())).await;
+    browser.pictures(&format!("{}-break{suffix}", stage.store.name())).await;
     browser.presses("dialog button[type=submit]").await;
     let loss = tokio::time::timeout(MINUTES, guard.lost()).await.expect("the holder is told");
     assert!(loss.to_string().contains(WHY), "{loss}");
@@ -64,19 +68,32 @@ async fn a_hold_is_broken(store: Store) {
     for text in ["nightly report", WHY, "anna", "backup"] {
         browser.reads("tbody", text).await;
     }
-    browser.pictures(&format!("{}-audit-after", stage.store.name())).await;
+    browser.pictures(&format!("{}-audit-after{suffix}", stage.store.name())).await;
     browser.closes().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_in_memory_is_broken_by_its_name_and_a_reason() {
-    a_hold_is_broken(Store::memory()).await;
+    a_hold_is_broken(Store::memory(), DESK, ENGLISH, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_in_memory_is_broken_in_the_dark_in_chinese() {
+    a_hold_is_broken(Store::memory(), Shape { dark: true, language: "zh-CN", ..DESK }, CHINESE, "-dark-zh")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_on_redis_is_broken_by_its_name_and_a_reason() {
     let Some(redis) = Store::redis() else { return };
-    a_hold_is_broken(redis).await;
+    a_hold_is_broken(redis, DESK, ENGLISH, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_on_redis_is_broken_from_a_phone_in_chinese() {
+    let Some(redis) = Store::redis() else { return };
+    a_hold_is_broken(redis, Shape { dark: true, language: "zh-CN", ..PHONE }, CHINESE, "-phone-dark-zh")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,14 +60,30 @@ async fn last_run(job: &Job) -> Option<Slot> {
     job.state().await.unwrap().and_then(|job| Some(job.runs.iter().rfind(|run| run.start.is_some())?.slot))
 }
 
+/// What the page says of runs, of a job that rests, and of what it missed.
+struct Words {
+    done: &'static str,
+    failed: &'static str,
+    paused: &'static str,
+    missed: &'static str,
+}
+
+const ENGLISH: Words =
+    Words { done: "done", failed: "failed", paused: "Paused", missed: "are not made up for" };
+const CHINESE: Words =
+    Words {
+        done: "完成", failed: "失败", paused: "已暂停", missed: "暂停期间的时间点记为错过，不会补做"
+    };
+
 async fn is_paused_and_resumed(store: Store, shape: Shape, suffix: &str) {
+    let words = if shape.language == "zh-CN" { CHINESE } else { ENGLISH };
     let mut stage = Stage::open(store).await;
     let Some(browser) = Browser::open(shape, &stage.home()).await else { return };
     let client = stage.store.client("report.sh", "batch-1").await;
     let job = ticks(&mut stage, &client);
     let picture = |what: &str| format!("{}-job-{what}{suffix}", stage.store.name());
     browser.goes("#/jobs").await;
-    for text in ["done", "failed", "no space left", "batch-1"] {
+    for text in [words.done, words.failed, "no space left", "batch-1"] {
         browser.reads(".runs", text).await;
     }
     browser.pictures(&picture("ran")).await;
@@ -82,13 +98,13 @@ async fn is_paused_and_resumed(store: Store, shape: Shape, suffix: &str) {
     browser.reads(".job-paused", WHY).await;
     browser.reads(".job-paused", "anna (operator from 127.0.0.1)").await;
     browser.sees(".job[data-state=paused]").await;
-    browser.reads(".job .mark", "Paused").await;
+    browser.reads(".job .mark", words.paused).await;
     browser.pictures(&picture("paused")).await;
     let paused = job.state().await.unwrap().unwrap();
     assert_eq!(paused.paused.unwrap().why, WHY);
     let before = last_run(&job).await;
     browser.presses(".job .resume").await;
-    browser.reads("dialog", "are not made up for").await;
+    browser.reads("dialog", words.missed).await;
     browser.presses("dialog button[type=submit]").await;
     browser.until("return document.querySelector('.job-paused') === null").await;
     browser.sees(".job .pause").await;
@@ -99,6 +115,12 @@ async fn is_paused_and_resumed(store: Store, shape: Shape, suffix: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_in_memory_is_paused_and_resumed_from_the_page() {
     is_paused_and_resumed(Store::memory(), DESK, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_on_redis_is_paused_and_resumed_in_chinese() {
+    let Some(redis) = Store::redis() else { return };
+    is_paused_and_resumed(redis, Shape { language: "zh-CN", ..DESK }, "-zh").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

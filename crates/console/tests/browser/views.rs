@@ -59,6 +59,12 @@ async fn every_view_fits_a_phone_in_the_dark_in_chinese() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_view_of_redis_fits_a_phone_in_the_dark_in_chinese() {
+    let Some(redis) = Store::redis() else { return };
+    tour(redis, Shape { dark: true, language: "zh-CN", ..PHONE }, "-phone-dark-zh").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_view_is_readable_in_the_dark() {
     tour(Store::memory(), Shape { dark: true, ..DESK }, "-dark").await;
 }
