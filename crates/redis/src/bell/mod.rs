@@ -69,22 +69,7 @@ impl Ear {
     /// Starts the listening task on the current runtime. The connection is made when somebody waits.
     pub(crate) fn start(dialer: Dialer) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        let listener = Listener {
-            dialer,
-            inbox,
-            link: None,
-            joined: HashMap::new(),
-            channels: HashMap::new(),
-            plain: HashSet::new(),
-            by_slot: HashSet::new(),
-            leaving: HashSet::new(),
-            empty: Vec::new(),
-            arming: Vec::new(),
-            missed: false,
-            pause: Pause::default(),
-            not_before: None,
-        };
-        tokio::runtime::Handle::current().spawn(listener.run());
+        tokio::runtime::Handle::current().spawn(Listener::new(dialer, inbox).run());
         Self { orders, next: Arc::default() }
     }
 
@@ -166,6 +151,25 @@ enum Event {
 }
 
 impl Listener {
+    /// One who hears nobody yet.
+    fn new(dialer: Dialer, inbox: mpsc::UnboundedReceiver<Order>) -> Self {
+        Self {
+            dialer,
+            inbox,
+            link: None,
+            joined: HashMap::new(),
+            channels: HashMap::new(),
+            plain: HashSet::new(),
+            by_slot: HashSet::new(),
+            leaving: HashSet::new(),
+            empty: Vec::new(),
+            arming: Vec::new(),
+            missed: false,
+            pause: Pause::default(),
+            not_before: None,
+        }
+    }
+
     async fn run(mut self) {
         loop {
             match self.event().await {
@@ -389,21 +393,7 @@ mod tests {
     /// A listener whose server is nowhere.
     fn stranded(inbox: mpsc::UnboundedReceiver<Order>) -> Listener {
         let (config, nowhere) = (RedisConfig::unix("/nowhere"), Address::Unix("/nowhere".into()));
-        Listener {
-            dialer: Dialer::new(Arc::new(config), Whereabouts::Fixed(nowhere)),
-            inbox,
-            link: None,
-            joined: HashMap::new(),
-            channels: HashMap::new(),
-            plain: HashSet::new(),
-            by_slot: HashSet::new(),
-            leaving: HashSet::new(),
-            empty: Vec::new(),
-            arming: Vec::new(),
-            missed: false,
-            pause: Pause::default(),
-            not_before: None,
-        }
+        Listener::new(Dialer::new(Arc::new(config), Whereabouts::Fixed(nowhere)), inbox)
     }
 
     #[tokio::test(start_paused = true)]
