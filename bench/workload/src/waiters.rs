@@ -12,8 +12,9 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{Ask, Conversation, Lock, Peer, Said, processor_time, resident, warm};
 
-/// Until all of them wait and whatever that takes has been said.
-const SETTLE: Duration = Duration::from_secs(1);
+/// Until all of them wait and whatever that takes has been said: who waits is written down once, and a client that has
+/// held something for a second begins to listen for whether it is taken away.
+const SETTLE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run<P: Peer>(peer: &P, ask: &Ask, conversation: &mut Conversation) -> Result<(), String> {
     warm(peer).await?;
