@@ -44,8 +44,8 @@ successor, as no lock can prevent; and in a cell that refuses smaller fences (*f
 exhaustive search that knows nothing of the other checkers. Rows marked *hint* may show overlaps under their faults, and
 say so; controls must show them, or the checkers would not bite. *Peers* are other libraries in the same workload under
 the same faults, without renewals and fences, judged by the validity that they themselves return. A name is *stuck* if
-it was asked for during a lease and more after all faults were healed and after its last holder, and nobody got it. A
-round that could not be carried through is *given up* by name, and judged up to there.
+it was asked for during a lease and more after all faults were healed and after its last holder, and nobody got it, nor
+after that, while those who still waited came to an end. A round that could not be carried through is *given up* by name, and judged up to there.
 
 How late a loss was *told* is for how long the holder's process ran after its deadline before its guard told it, while it
 did nothing but listen: a process that is stopped, or waits for an answer of its own, cannot be told.

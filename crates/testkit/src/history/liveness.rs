@@ -42,11 +42,12 @@ pub fn outages(history: &[Event], windows: &[Window], end: u64) -> Vec<Outage> {
 
 /// Names that were not had any more at the end of a time, though somebody that lives wanted them: since the last that
 /// held one let go, others have asked for it for at least so long, or many were refused over so long. A name that
-/// nobody asked for is not stuck.
+/// nobody asked for is not stuck; nor is one that somebody got later, while those who still waited then came to an end: it
+/// was only slow, as everything is on a busy machine.
 pub fn stuck(history: &[Event], windows: &[Window], [from, until]: [u64; 2], least: u64) -> Vec<String> {
     let (deaths, asks) = (deaths(windows), asks(history, windows, until));
     let mut last_held: HashMap<String, u64> = HashMap::new();
-    for belief in beliefs(history).into_iter().filter(|belief| belief.from <= until) {
+    for belief in beliefs(history) {
         let end = belief.until.min(deaths.get(&belief.process).copied().unwrap_or(u64::MAX));
         let known = last_held.entry(belief.name).or_default();
         *known = end.max(*known);
@@ -280,6 +281,14 @@ mod tests {
         assert!(!is_stuck(&held(1, "n", [10, 200, 250]), &[]));
         assert!(!is_stuck(&refused(1, "n", [10, 60]), &[]));
         assert!(!is_stuck(&refused(1, "n", [10, 200])[..1], &[window(Hit::Killed(1), 20, 20)]));
+    }
+
+    #[test]
+    fn a_name_that_somebody_got_in_the_end_was_only_slow() {
+        assert!(is_stuck(&held(1, "n", [10, 400, 500])[..1], &[]), "nobody has got it yet");
+        assert!(!is_stuck(&held(1, "n", [10, 400, 500]), &[]));
+        let other = [refused(1, "n", [10, 200]), held(2, "m", [10, 400, 500])].concat();
+        assert!(is_stuck(&other, &[]), "another name is no help");
     }
 
     #[test]
