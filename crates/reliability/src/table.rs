@@ -40,12 +40,13 @@ An *overlap* is two who believed at once what excludes each other, each from the
 release, its loss, its own deadline and its death: every one counted is a true violation. A *lost update* is an
 acknowledged write that left no trace: in a cell that takes every write (*plain*), where a holder that was paused after
 its last look at the lock, or that worked on beyond its lease without a look, as some do here on purpose, overwrites its
-successor, as no lock can prevent; and in a cell that refuses smaller fences (*fenced*). *In order* are stretches of at most 2500 grants of a name that a single lock could have gone through, by an
-exhaustive search that knows nothing of the other checkers. Rows marked *hint* may show overlaps under their faults, and
-say so; controls must show them, or the checkers would not bite. *Peers* are other libraries in the same workload under
-the same faults, without renewals and fences, judged by the validity that they themselves return. A name is *stuck* if
-it was asked for during a lease and more after all faults were healed and after its last holder, and nobody got it, nor
-after that, while those who still waited came to an end. A round that could not be carried through is *given up* by name, and judged up to there.
+successor, as no lock can prevent; and in a cell that refuses smaller fences (*fenced*). *In order* are stretches of at
+most 2500 grants of a name that a single lock could have gone through, by an exhaustive search that knows nothing of the
+other checkers. Rows marked *hint* may show overlaps under their faults, and say so; controls must show them, or the
+checkers would not bite. *Peers* are other libraries in the same workload under the same faults, without renewals and
+fences, judged by the validity that they themselves return. A name is *stuck* if it was asked for during a lease and
+more after all faults were healed and after its last holder, and nobody got it, nor after that, while those who still
+waited came to an end. A round that could not be carried through is *given up* by name, and judged up to there.
 
 How late a loss was *told* is for how long the holder's process ran after its deadline before its guard told it, while it
 did nothing but listen: a process that is stopped, or waits for an answer of its own, cannot be told.
