@@ -150,11 +150,12 @@ impl Client {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn audit(&self, cursor: Option<&str>, limit: usize) -> Result<AuditPage> {
+        let ours = Key::beginning(self.prefix(), "")?;
         let page = self.backend().list_cells(CELLS, cursor, limit.clamp(1, 1000)).await;
         let page = page.map_err(|error| error.during(Operation::Inspect))?;
         let entries = page.cells.iter().filter_map(|cell| {
             let mut entry: AuditEntry = serde_json::from_slice(&cell.value).ok()?;
-            entry.name = entry.name.strip_prefix(self.prefix())?.to_owned();
+            entry.name = entry.name.strip_prefix(&ours)?.to_owned();
             Some(entry)
         });
         Ok(AuditPage { entries: entries.collect(), next: page.next })

@@ -171,7 +171,7 @@ impl Client {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
-        let full = [&self.prefix, prefix].concat();
+        let full = Key::beginning(&self.prefix, prefix)?;
         let page = self.engine.backend.list(&full, cursor, limit.clamp(1, 1000)).await;
         let LockPage { locks, next } = page.map_err(|error| error.during(Operation::Inspect))?;
         Ok(LockPage { locks: locks.into_iter().map(|state| self.without_prefix(state)).collect(), next })
@@ -260,7 +260,7 @@ impl Client {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn diagnose(&self) -> Result<Vec<Finding>> {
-        let found = self.engine.backend.diagnose(&self.prefix).await;
+        let found = self.engine.backend.diagnose(&Key::beginning(&self.prefix, "")?).await;
         let mut found = found.map_err(|error| error.during(Operation::Inspect))?;
         let can = &self.info().capabilities;
         if can.cells && !can.clock {
@@ -328,7 +328,11 @@ fn clockless() -> Finding {
 }
 
 impl ClientBuilder {
-    /// What goes before every name.
+    /// What goes before every name: text that ends with its only colon, such as `shop:` or `prod/shop:`.
+    ///
+    /// Clients with two prefixes never meet: neither can name, list, show or break what is the other's. One without a
+    /// prefix has every name as it is in the store, also `shop:a`. Another text is refused by whatever is asked of the
+    /// client, with the kind `Config`.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self

@@ -2,6 +2,10 @@
 //!
 //! A name is free text of 1 to 512 bytes without control characters. A [`Key`] is such a name with the client's
 //! prefix before it, which is what a store sees. Stores encode keys injectively; they never re-check them.
+//!
+//! A prefix ends with its only colon. So no prefix is the beginning of another, a key tells where its prefix ends, and
+//! no name of one prefix is a name of another. A client without a prefix is outside of that: it has every name as
+//! it is in the store. `docs/decisions/0005-prefixes.md` says why.
 
 use std::{fmt, sync::Arc};
 
@@ -9,6 +13,9 @@ use crate::error::{Error, Operation};
 
 /// Longest name, prefix included, in bytes of UTF-8.
 pub const MAX_NAME: usize = 512;
+
+/// Beginnings of what lies beside locks on Redis, Redisson's and ours: no name may begin with what is beside another.
+const RESERVED: [&str; 2] = ["leasehold_", "redisson_"];
 
 /// A checked name, as the store sees it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,12 +33,19 @@ impl Key {
         }
     }
 
-    /// A name that exists in a store already, whoever made it: nothing but its length is checked.
+    /// A name that exists in a store already, whoever made it: nothing but its length and the prefix is checked.
     pub fn existing(prefix: &str, name: &str) -> Result<Self, Error> {
+        checked(prefix)?;
         if name.is_empty() || prefix.len() + name.len() > usize::from(u16::MAX) {
             return Err(Error::config(Operation::Name, "a name has 1 to 65535 bytes"));
         }
         Ok(Self::join(prefix, name))
+    }
+
+    /// What the keys of all names begin with that begin so themselves.
+    pub fn beginning(prefix: &str, start: &str) -> Result<String, Error> {
+        checked(prefix)?;
+        Ok([prefix, start].concat())
     }
 
     fn join(prefix: &str, name: &str) -> Self {
@@ -61,7 +75,14 @@ impl fmt::Debug for Key {
     }
 }
 
+fn checked(prefix: &str) -> Result<(), Error> {
+    prefix_refusal(prefix).map_or(Ok(()), |why| Err(Error::config(Operation::Name, why)))
+}
+
 fn refusal(prefix: &str, name: &str) -> Option<String> {
+    if let Some(why) = prefix_refusal(prefix) {
+        return Some(why.to_owned());
+    }
     let length = prefix.len() + name.len();
     if name.is_empty() {
         return Some("the name is empty; give the lock a name".to_owned());
@@ -75,8 +96,27 @@ fn refusal(prefix: &str, name: &str) -> Option<String> {
     ))
 }
 
+/// Braces are what Redis keeps keys together by: with one that is not closed, names of this prefix could be what lies
+/// beside names of another.
+fn prefix_refusal(prefix: &str) -> Option<&'static str> {
+    let last = prefix.len().checked_sub(1)?;
+    if prefix.find(':') != Some(last) {
+        Some(
+            "the prefix must end with its only colon, as in shop: or prod/shop:, or names would be in two prefixes",
+        )
+    } else if prefix.matches('{').count() != prefix.matches('}').count() {
+        Some("the prefix must close as many braces as it opens")
+    } else if RESERVED.iter().any(|reserved| prefix.starts_with(reserved)) {
+        Some("the prefix begins like what stores keep beside locks; choose another")
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::{prop_assert, prop_assert_eq, proptest, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -95,5 +135,37 @@ mod tests {
         assert_eq!((key.full(), key.name()), ("shop:a", "a"));
         assert!(Key::new("shop:", &"x".repeat(510)).is_err());
         assert!(Key::new("sh\nop:", "a").is_err());
+    }
+
+    #[test]
+    fn a_prefix_ends_with_its_only_colon() {
+        for bad in ["shop", "a:b:", ":a", "::", "{app:", "app}:", "redisson_lock_queue:", "leasehold_waits:"]
+        {
+            assert!(Key::new(bad, "a").is_err() && Key::existing(bad, "a").is_err(), "{bad}");
+            assert!(Key::beginning(bad, "").is_err(), "{bad}");
+        }
+        for good in ["", "shop:", "prod/shop:", "{app}:", "leasehold:", ":"] {
+            assert_eq!(Key::existing(good, "a:b").unwrap().name(), "a:b");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 4000, failure_persistence: None, ..Config::default() })]
+
+        /// However a text is cut in two, at most one cut is a prefix and a name.
+        #[test]
+        fn no_key_has_two_prefixes(text in "([ab/]{0,3}[:{}]){1,3}[ab:{}]{1,3}") {
+            let cuts = (1..text.len()).filter(|cut| Key::existing(&text[..*cut], &text[*cut..]).is_ok());
+            prop_assert!(cuts.count() <= 1, "{text}");
+        }
+
+        #[test]
+        fn what_begins_with_one_prefix_is_of_that_prefix(
+            one in "[ab]{0,2}[:/]?[ab]{0,1}:", other in "[ab]{0,2}[:/]?[ab]{0,1}:", name in "[ab:*?/]{1,4}",
+        ) {
+            let (Ok(ours), Ok(theirs)) = (Key::beginning(&one, ""), Key::new(&other, &name)) else { return Ok(()) };
+            prop_assert_eq!(theirs.full().starts_with(&ours), one == other);
+            prop_assert_eq!(theirs.name(), &name);
+        }
     }
 }

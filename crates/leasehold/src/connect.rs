@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Client, ClientBuilder, Result, Who, backend::Memory};
+use leasehold_core::{Client, ClientBuilder, Key, Operation, Result, Who, backend::Memory};
 
 use crate::url::{StoreUrl, config};
 
@@ -36,12 +36,13 @@ pub struct Settings {
 /// | `mongodb://HOST,HOST/DATABASE`, `mongodb+srv://NAME/DATABASE` | a MongoDB, alone or as a replica set (feature `mongodb`) |
 /// | `memcached://HOST` | one memcached, best effort (feature `memcached`) |
 ///
-/// Options after a `?`: `prefix` goes before every name, `ttl` is the lease of locks that do not say; SQLite knows
-/// `busy_timeout` besides, Redis `db`, `username`, `command_timeout`, `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`,
-/// `replica_timeout`, `sentinel_username` and `sentinel_password`, ZooKeeper `session_timeout`, `command_timeout` and
-/// `connect_timeout`, etcd `username`, `command_timeout`, `connect_timeout` and `tls_ca`, PostgreSQL and MySQL
-/// `command_timeout`, `connect_timeout`, `connections`, `sslmode` and `tls_ca`, and PostgreSQL `listen`, MongoDB `collection`,
-/// `command_timeout` and all that its driver knows, memcached `command_timeout` and `connect_timeout`.
+/// Options after a `?`: `prefix` goes before every name and ends with its only colon, as `shop:` does; `ttl` is the
+/// lease of locks that do not say; SQLite knows `busy_timeout` besides, Redis `db`, `username`, `command_timeout`,
+/// `connect_timeout`, `tls_ca`, `layout`, `wait_replicas`, `replica_timeout`, `sentinel_username` and
+/// `sentinel_password`, ZooKeeper `session_timeout`, `command_timeout` and `connect_timeout`, etcd `username`,
+/// `command_timeout`, `connect_timeout` and `tls_ca`, PostgreSQL and MySQL `command_timeout`, `connect_timeout`,
+/// `connections`, `sslmode` and `tls_ca`, and PostgreSQL `listen`, MongoDB `collection`, `command_timeout` and all that
+/// its driver knows, memcached `command_timeout` and `connect_timeout`.
 ///
 /// # Errors
 /// `Config` if the URL makes no sense, `Unsupported` if this build has no such store, and whatever opening the
@@ -59,7 +60,8 @@ pub async fn connect(url: &str) -> Result<Client> {
 /// Nothing stays behind if it is dropped.
 pub async fn connect_with(url: &str, settings: Settings) -> Result<Client> {
     let mut url = StoreUrl::parse(url)?;
-    let prefix = url.take("prefix").map(Into::into).or(settings.prefix);
+    let prefix: Option<String> = url.take("prefix").map(Into::into).or(settings.prefix);
+    Key::beginning(prefix.as_deref().unwrap_or(""), "").map_err(|error| error.during(Operation::Connect))?;
     let ttl = url.take_duration("ttl")?.or(settings.ttl);
     // Apart: it has room for the handshakes of every store, and is awaited once.
     let mut builder = Box::pin(open(&mut url)).await?;

@@ -160,6 +160,7 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_core::Key;
     use proptest::{proptest, test_runner::Config};
 
     use super::*;
@@ -219,6 +220,24 @@ mod tests {
         ) {
             let is_other_in_braces = one == format!("{{{other}}}") || other == format!("{{{one}}}");
             assert!(one == other || waits(&one) != waits(&other) || is_other_in_braces, "{one} and {other}");
+        }
+
+        #[test]
+        fn nothing_of_a_name_is_in_another_prefix_nor_shared_with_it(
+            one in "(redisson_lock_queue|leasehold_waits|[ab{}]{0,3}):", other in "[ab{}]{0,3}:",
+            name in "[ab{}:]{1,4}", another in "[ab{}:]{1,4}",
+        ) {
+            let (Ok(ours), Ok(theirs)) = (Key::new(&one, &name), Key::new(&other, &another)) else { return Ok(()) };
+            if one == other {
+                return Ok(());
+            }
+            let tag = tag(theirs.full());
+            let furniture = [
+                format!("redisson_lock_queue:{tag}"), lock_channel(theirs.full()), waits(theirs.full()),
+                latch_channel(theirs.full()), format!("{tag}:timeout"), format!("{tag}:x:rwlock_timeout:1"),
+            ];
+            assert!(furniture.iter().all(|key| !key.starts_with(&one)), "{ours:?} and {theirs:?}");
+            assert_ne!(waits(ours.full()), waits(theirs.full()));
         }
 
         #[test]

@@ -217,9 +217,10 @@ async fn names_that_a_cluster_would_tear_apart_are_told_with_the_prefix() {
         let findings = client.diagnose_name(name).unwrap();
         assert_eq!(findings[0].severity, expected, "{findings:?}");
     }
-    let prefixed = Client::builder(stage.store().await).prefix("{app").build();
-    assert_eq!(prefixed.diagnose_name("}a").unwrap()[0].severity, Severity::Good);
-    assert_eq!(prefixed.diagnose_name("a").unwrap()[0].severity, Severity::Note);
+    let prefixed = Client::builder(stage.store().await).prefix("{app}:").build();
+    assert_eq!(prefixed.diagnose_name("a}b").unwrap()[0].severity, Severity::Good);
+    let prefixed = Client::builder(stage.store().await).prefix("{}:").build();
+    assert_eq!(prefixed.diagnose_name("{a}b").unwrap()[0].severity, Severity::Note);
 }
 
 #[tokio::test]

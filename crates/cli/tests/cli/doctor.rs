@@ -125,6 +125,6 @@ fn names_are_judged_with_their_prefix() {
     };
     assert_eq!(judged("", "order:{42}"), "good");
     assert_eq!(judged("", "a}b"), "note");
-    assert_eq!(judged("{app", "}b"), "good");
+    assert_eq!(judged("{app}:", "a}b"), "good");
     assert_eq!(outcome(&mut on(&place, &server.url(), &["--name", ""])).code, 64);
 }

@@ -194,7 +194,12 @@ fn wrong_uses_of_the_others() {
         [78]
         ",
         "
-        $ --config missing.toml --prefix p ls
+        $ --store memory: --prefix p ls
+        ! leasehold: error: connect: the prefix must end with its only colon, as in shop: or prod/shop:, or names would be in two prefixes
+        [78]
+        ",
+        "
+        $ --config missing.toml --prefix p: ls
         ! leasehold: error: connect: missing.toml: No such file or directory (os error 2)
         [78]
         ",

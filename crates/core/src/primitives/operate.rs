@@ -14,6 +14,7 @@ use crate::{
         past::{PastRun, Paused, Running, Totals},
     },
     error::{Error, ErrorKind, Operation, Result},
+    key::Key,
 };
 
 /// What is known of a job.
@@ -193,7 +194,7 @@ pub(crate) async fn list(
     limit: usize,
 ) -> Result<JobPage> {
     serves(client)?;
-    let ours = [ledger::PREFIX, client.prefix()].concat();
+    let ours = [ledger::PREFIX, &Key::beginning(client.prefix(), "")?].concat();
     let cells = client.backend().list_cells(&[&ours, prefix].concat(), cursor, limit.clamp(1, 1000)).await;
     let cells = cells.map_err(|error| error.during(Operation::Job))?;
     let told = client.backend().wall_clock().await.map_err(|error| error.during(Operation::Job))?;

@@ -78,6 +78,13 @@ pub(super) async fn names_that_are_none_are_refused(fixture: Fixture) {
     }
     name_is_refused(&prefixed, &limit).await;
     assert_eq!(script.requests(), 0, "what is refused is not sent");
+    for prefix in ["a", "a:b:", "a\n:", "{a:", "redisson_lock_queue:"] {
+        let ambiguous = fixture.builder(&script).await.prefix(prefix).build();
+        name_is_refused(&ambiguous, "b").await;
+        if !prefix.contains('\n') {
+            assert_eq!(refusal(ambiguous.list("", None, 10).await).kind(), ErrorKind::Config, "{prefix}");
+        }
+    }
     let mark = fixture.name("x");
     let longest = format!("{mark}{}", "锁".repeat((MAX_NAME - mark.len()) / 3));
     take(&client.lock(&longest)).await.release().await.unwrap();

@@ -243,6 +243,7 @@ suite! { $
             list_shows_the_names_in_use,
             list_is_of_the_clients_own_names,
             the_dead_are_not_shown,
+            no_name_reaches_into_another_prefix,
         }
         aftermath {
             the_line_of_code_is_shown,

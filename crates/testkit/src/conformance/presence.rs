@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     Client, Lock,
-    backend::{Busy, Kind, LockState, Mode},
+    backend::{BreakOutcome, Busy, Kind, LockState, Mode},
 };
 use tokio::task::JoinSet;
 
@@ -171,6 +171,30 @@ pub(super) async fn list_is_of_the_clients_own_names(fixture: Fixture) {
     drop(guards);
     shop.idle().await;
     bank.idle().await;
+}
+
+/// Whatever a client calls a name, it looks at, lists and breaks nothing of another prefix.
+pub(super) async fn no_name_reaches_into_another_prefix(fixture: Fixture) {
+    let mark = fixture.name("reach");
+    // What a store reads as a pattern or a path must not be one here.
+    let (wild, near) = (format!("{mark}*:"), format!("{mark}-b:"));
+    let shop = fixture.builder(&Script::new()).await.prefix(&near).build();
+    let bank = fixture.builder(&Script::new()).await.prefix(&wild).build();
+    let held = take(&shop.lock("a")).await;
+    assert!(listed(&bank, "", 10).await.is_empty());
+    let up = format!("../{near}a");
+    let full = format!("{near}a");
+    for name in ["a", "*", "?", "[a]", "%", "_", "..", "../a", "{a}", &up, &full] {
+        assert!(bank.inspect(name).await.unwrap().is_none(), "{name}");
+        let outcome = bank.break_hold(name, held.id(), "test").await.unwrap();
+        assert_ne!(outcome, BreakOutcome::Broken, "{name}");
+    }
+    assert_eq!(bank.audit(None, 100).await.map_or(0, |page| page.entries.len()), 0);
+    let theirs = take(&bank.lock(&full)).await;
+    assert_eq!(listed(&shop, "", 10).await, ["a"]);
+    assert_eq!(listed(&bank, "", 10).await, [full.as_str()]);
+    theirs.release().await.unwrap();
+    held.release().await.unwrap();
 }
 
 /// The dead are not shown once their lease is over.
