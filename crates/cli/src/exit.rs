@@ -136,7 +136,7 @@ fn status(error: &leasehold::Error) -> Exit {
         }
         ErrorKind::Busy => Exit::Busy(Exit::BUSY),
         ErrorKind::Lost => error.loss().map_or(Exit::Lost, Exit::of_loss),
-        ErrorKind::Indeterminate | ErrorKind::Unavailable => Exit::Unavailable,
+        ErrorKind::Indeterminate | ErrorKind::Unavailable | ErrorKind::Capacity => Exit::Unavailable,
         ErrorKind::Denied => Exit::Denied,
         _ => Exit::Internal,
     }
@@ -181,6 +181,7 @@ mod tests {
             (ErrorKind::Lost, Exit::Lost),
             (ErrorKind::Indeterminate, Exit::Unavailable),
             (ErrorKind::Unavailable, Exit::Unavailable),
+            (ErrorKind::Capacity, Exit::Unavailable),
             (ErrorKind::Denied, Exit::Denied),
             (ErrorKind::Internal, Exit::Internal),
         ];

@@ -100,6 +100,7 @@ impl From<Error> for Problem {
             ErrorKind::Indeterminate => (StatusCode::SERVICE_UNAVAILABLE, "indeterminate"),
             ErrorKind::Denied => (StatusCode::BAD_GATEWAY, "denied"),
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+            ErrorKind::Capacity => (StatusCode::SERVICE_UNAVAILABLE, "capacity"),
             ErrorKind::Closed => (StatusCode::SERVICE_UNAVAILABLE, "closed"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };

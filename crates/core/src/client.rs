@@ -21,6 +21,9 @@ use crate::{
     who::Who,
 };
 
+/// Claims that may wait at a time, unless said.
+const MAX_WAITING: usize = 100_000;
+
 /// A client of one store. Clones share everything.
 ///
 /// Its renewals and clean-ups run on the runtime it was made on. Locks and guards keep it alive; when the last of
@@ -41,6 +44,7 @@ pub struct ClientBuilder {
     ttl: Duration,
     who: Who,
     clock: Clock,
+    max_waiting: usize,
 }
 
 /// What a client is busy with.
@@ -73,6 +77,7 @@ impl Client {
             ttl: DEFAULT_TTL,
             who: Who::here(),
             clock: Clock::boot(),
+            max_waiting: MAX_WAITING,
         }
     }
 
@@ -350,6 +355,14 @@ impl ClientBuilder {
         self
     }
 
+    /// How many claims of this client may wait at a time, for whatever names: 100 000 unless said. One more is refused
+    /// with the kind [`Capacity`](ErrorKind::Capacity): a program that waits without end runs out of memory otherwise.
+    /// Tries that do not wait are not counted.
+    pub fn max_waiting(mut self, claims: usize) -> Self {
+        self.max_waiting = claims;
+        self
+    }
+
     /// Another clock than the machine's, for tests.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -361,7 +374,7 @@ impl ClientBuilder {
     /// # Panics
     /// Outside of a tokio runtime: renewals need one to run on.
     pub fn build(self) -> Client {
-        let engine = Engine::start(self.backend, self.clock, Arc::new(self.who));
+        let engine = Engine::start(self.backend, self.clock, Arc::new(self.who), self.max_waiting);
         Client { engine, prefix: self.prefix.into(), ttl: self.ttl }
     }
 }

@@ -46,6 +46,8 @@ pub enum ErrorKind {
     Denied,
     /// The store cannot be reached or cannot serve us now. The request took no effect.
     Unavailable,
+    /// As many of this client wait as [may](crate::ClientBuilder::max_waiting). Nothing is held, and nobody waits for it.
+    Capacity,
     /// The client is shut down.
     Closed,
     /// The store holds something we cannot make sense of, or we have a defect.
@@ -175,7 +177,7 @@ impl Error {
     pub fn retry(&self) -> Retry {
         match self.0.kind {
             ErrorKind::Indeterminate => Retry::Now,
-            ErrorKind::Busy | ErrorKind::Unavailable => Retry::Later,
+            ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Capacity => Retry::Later,
             _ => Retry::No,
         }
     }

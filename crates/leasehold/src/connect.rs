@@ -16,6 +16,8 @@ pub struct Settings {
     pub ttl: Option<Duration>,
     /// Who we are to others; this process, unless said.
     pub who: Option<Who>,
+    /// How many claims may wait at a time; see [`ClientBuilder::max_waiting`].
+    pub max_waiting: Option<usize>,
 }
 
 /// Opens the store at this URL.
@@ -70,6 +72,9 @@ pub async fn connect_with(url: &str, settings: Settings) -> Result<Client> {
     }
     if let Some(ttl) = ttl {
         builder = builder.ttl(ttl);
+    }
+    if let Some(claims) = settings.max_waiting {
+        builder = builder.max_waiting(claims);
     }
     if let Some(who) = settings.who {
         builder = builder.who(who);

@@ -115,6 +115,10 @@ pub(crate) fn failed(error: &Error, retry_after: Duration) -> Problem {
             let detail = "this service is shutting down; try again";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closed", detail).after(retry_after)
         }
+        ErrorKind::Capacity => {
+            let detail = "too many requests wait for locks here; nothing was done; try again later";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "capacity", detail).after(retry_after)
+        }
         _ => {
             let detail = "the store of locks does not serve us now; nothing was done; try again later";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail).after(retry_after)

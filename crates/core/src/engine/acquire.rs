@@ -161,7 +161,14 @@ impl Contender {
     /// Moves the claim into a task of its own and awaits its answer; going away is hanging up.
     async fn stand(self, busy: Option<Busy>) -> Result<Acquired> {
         let engine = self.engine.clone();
-        let (ticket, patience) = (engine.waiting.ticket(), self.patience.and_a_little());
+        let ticket = match engine.wait_ticket() {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                engine.carry_on(self.retreat()).await;
+                return Err(error);
+            }
+        };
+        let patience = self.patience.and_a_little();
         let (answer, answered) = oneshot::channel();
         let task = engine.runtime.spawn(self.live(busy, ticket, answer).in_current_span());
         let mut standing = Standing { janitor: &engine.janitor, task: Some(task) };

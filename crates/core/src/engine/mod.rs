@@ -78,6 +78,8 @@ pub(crate) struct Engine {
     /// Claims that wait, and first tries that are not answered yet.
     waiting: Tally,
     trying: Tally,
+    /// So many may wait at a time.
+    most_waiting: usize,
     /// Runs of jobs, until it is written down how they ended.
     running: Tally,
     /// Set once and for all; whoever waits for it is rung.
@@ -87,7 +89,12 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Starts the keeper and the janitor on the current runtime.
-    pub(crate) fn start(backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) -> Arc<Self> {
+    pub(crate) fn start(
+        backend: Arc<dyn Backend>,
+        clock: Clock,
+        who: Arc<Who>,
+        most_waiting: usize,
+    ) -> Arc<Self> {
         let runtime = Handle::current();
         let keeper = Arc::new(Keeper::new(&backend.info().capabilities));
         runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone(), who.clone()));
@@ -107,6 +114,7 @@ impl Engine {
             janitor,
             waiting,
             trying: Tally::default(),
+            most_waiting,
             running: Tally::default(),
             closing,
             closed,
@@ -125,6 +133,17 @@ impl Engine {
     /// Counts as a run of a job that goes on: a shutdown waits for it to be written down.
     pub(crate) fn run_ticket(&self) -> Ticket {
         self.running.ticket()
+    }
+
+    /// Counts as one who waits, if there is room for one more.
+    fn wait_ticket(&self) -> Result<Ticket> {
+        self.waiting.ticket_within(self.most_waiting).ok_or_else(|| {
+            let most = self.most_waiting;
+            let message = format!(
+                "{most} of this client wait already, and no more may; let fewer tasks wait at a time, or raise max_waiting"
+            );
+            Error::new(ErrorKind::Capacity, Operation::Acquire, message)
+        })
     }
 
     pub(crate) async fn idle(&self) {

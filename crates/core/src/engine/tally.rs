@@ -27,6 +27,13 @@ impl Tally {
         Ticket(self.clone())
     }
 
+    /// Begins one more, unless so many are open already.
+    pub(super) fn ticket_within(&self, most: usize) -> Option<Ticket> {
+        let before = self.0.open.fetch_add(1, Ordering::SeqCst);
+        let ticket = Ticket(self.clone());
+        (before < most).then_some(ticket)
+    }
+
     /// How many are open.
     pub(super) fn len(&self) -> usize {
         self.0.open.load(Ordering::SeqCst)

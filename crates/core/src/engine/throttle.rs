@@ -42,7 +42,7 @@ impl Wanting<'_> {
         if self.patience == Patience::None {
             return ask(engine, self.key, asked).await;
         }
-        let _ticket = engine.waiting.ticket();
+        let _ticket = engine.wait_ticket()?;
         let place = engine.limits.join(self.key, Busy::default());
         let turn = tokio::select! {
             biased;

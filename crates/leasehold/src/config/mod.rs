@@ -272,7 +272,7 @@ impl ClientConfig {
             let message = "no store is chosen; set LEASEHOLD_STORE, or write store = \"redis://HOST\" into leasehold.toml";
             return Err(Error::config(Operation::Connect, message));
         };
-        let settings = Settings { prefix: self.prefix, ttl: self.ttl, who: None };
+        let settings = Settings { prefix: self.prefix, ttl: self.ttl, ..Settings::default() };
         connect_with(&store, settings).await
     }
 }

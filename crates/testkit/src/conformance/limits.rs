@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Client, ErrorKind, Lock, MAX_NAME};
+use leasehold_core::{Client, ErrorKind, Lock, MAX_NAME, Retry};
+use tokio::task::JoinSet;
 
 use super::{
     Fixture,
-    probe::{refusal, settled, take},
+    probe::{eventually, joined, refusal, settled, state, take},
 };
 use crate::scripted::Script;
 
@@ -77,7 +78,6 @@ pub(super) async fn names_that_are_none_are_refused(fixture: Fixture) {
         name_is_refused(&prefixed, name).await;
     }
     name_is_refused(&prefixed, &limit).await;
-    assert_eq!(script.requests(), 0, "what is refused is not sent");
     for prefix in ["a", "a:b:", "a\n:", "{a:", "redisson_lock_queue:"] {
         let ambiguous = fixture.builder(&script).await.prefix(prefix).build();
         name_is_refused(&ambiguous, "b").await;
@@ -85,6 +85,7 @@ pub(super) async fn names_that_are_none_are_refused(fixture: Fixture) {
             assert_eq!(refusal(ambiguous.list("", None, 10).await).kind(), ErrorKind::Config, "{prefix}");
         }
     }
+    assert_eq!(script.requests(), 0, "what is refused is not sent");
     let mark = fixture.name("x");
     let longest = format!("{mark}{}", "锁".repeat((MAX_NAME - mark.len()) / 3));
     take(&client.lock(&longest)).await.release().await.unwrap();
@@ -99,6 +100,39 @@ async fn name_is_refused(client: &Client, name: &str) {
     assert_eq!(refusal(client.latch(name).wait().await).kind(), ErrorKind::Config);
     assert_eq!(refusal(client.set().lock(name).acquire().await).kind(), ErrorKind::Config);
     assert_eq!(refusal(client.lock(name).ticket().await).kind(), ErrorKind::Config);
+}
+
+/// One who would be one too many to wait is refused, leaves nothing behind, and finds room again once another went.
+pub(super) async fn more_than_may_wait_are_refused(fixture: Fixture) {
+    let (holder, name) = (fixture.client().await, fixture.name("crowd"));
+    let client = fixture.builder(&Script::new()).await.max_waiting(3).build();
+    let mut orders: Vec<fn(Lock) -> Lock> = vec![|lock| lock];
+    if fixture.can().await.fair {
+        orders.push(Lock::fair);
+    }
+    for order in orders {
+        let held = take(&holder.lock(&name)).await;
+        let mut waiting = JoinSet::new();
+        for _ in 0..3 {
+            let lock = order(client.lock(&name));
+            waiting.spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+        }
+        eventually(async || client.stats().waiting == 3).await;
+        for _ in 0..5 {
+            let error = refusal(order(client.lock(&name)).acquire().await);
+            assert_eq!((error.kind(), error.retry()), (ErrorKind::Capacity, Retry::Later), "{error}");
+            assert!(error.to_string().contains("3 of this client wait"), "{error}");
+            let error = refusal(order(client.lock(&name)).wait("1h").acquire().await);
+            assert_eq!(error.kind(), ErrorKind::Capacity, "{error}");
+        }
+        assert!(order(client.lock(&name)).try_acquire().await.unwrap().is_none(), "to try is not to wait");
+        assert_eq!(client.stats().waiting, 3);
+        assert!(state(&holder, &name).await.waiters.len() <= 3, "those refused are not in line");
+        held.release().await.unwrap();
+        joined(waiting).await;
+        order(client.lock(&name)).acquire().await.unwrap().release().await.unwrap();
+        settled(&client, &name).await;
+    }
 }
 
 /// Labels are for people: short, and of printable text like names.

@@ -227,6 +227,7 @@ suite! { $
             waits_that_are_none_are_refused,
             names_that_are_none_are_refused,
             labels_beyond_reason_are_refused,
+            more_than_may_wait_are_refused,
         }
         kinds {
             locks_and_read_write_locks_are_one: Shared,
@@ -242,8 +243,8 @@ suite! { $
             a_busy_answer_says_our_place_in_line: Fair,
             list_shows_the_names_in_use,
             list_is_of_the_clients_own_names,
-            the_dead_are_not_shown,
             no_name_reaches_into_another_prefix,
+            the_dead_are_not_shown,
         }
         aftermath {
             the_line_of_code_is_shown,
