@@ -58,6 +58,12 @@ impl Findings {
         TARGETS.iter().map(|target| self.verdict(target)).collect()
     }
 
+    /// Those that were measured and not reached.
+    pub(crate) fn missed(&self) -> Vec<&'static Target> {
+        let is_missed = |target: &&Target| matches!(self.measured.get(target.id), Some(Ok(measured)) if !target.want.is_met(*measured));
+        TARGETS.iter().filter(is_missed).collect()
+    }
+
     fn verdict(&self, target: &Target) -> [String; 4] {
         let (sign, bound) = match target.want {
             Want::AtLeast(bound) => ("≥", bound),

@@ -9,7 +9,7 @@
 //! process). All speak the protocol of `bench/workload`.
 //!
 //! Reading order: `harness/` runs programs and keeps what they say; `sections/` is what is measured, a file each;
-//! `targets` is what we want; `page`, `chart` and `svg` are what is written.
+//! `targets` is what we want, `reasons` why it is not so; `page`, `chart` and `svg` are what is written.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -24,6 +24,7 @@ mod chart;
 mod findings;
 mod harness;
 mod page;
+mod reasons;
 mod sections;
 mod svg;
 mod targets;

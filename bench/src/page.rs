@@ -6,7 +6,7 @@ use crate::{
     args::Args,
     findings::{Findings, Table},
     harness::Stage,
-    svg,
+    reasons, svg,
 };
 
 /// Writes the page, and its plots to a folder of the page's name beside it.
@@ -53,6 +53,7 @@ fn text(stage: &Stage, findings: &Findings, folder: &str) -> String {
         line(&mut out, "everything runs and is exact; its figures mean little.\n");
     }
     targets(&mut out, findings);
+    missed(&mut out, findings);
     if !findings.others_wrong.is_empty() || !findings.wrong.is_empty() {
         line(&mut out, "## What came out wrong\n");
         for wrong in findings.wrong.iter().chain(&findings.others_wrong) {
@@ -78,6 +79,13 @@ fn targets(out: &mut String, findings: &Findings) {
     let mut table = Table::new("Targets", "", &["what", "target", "measured", ""]);
     table.rows = findings.verdicts().into_iter().map(Vec::from).collect();
     self::table(out, &table);
+}
+
+fn missed(out: &mut String, findings: &Findings) {
+    let lines = reasons::lines(&findings.missed());
+    if !lines.is_empty() {
+        line(out, &format!("## Why some are missed\n\n{}\n", lines.join("\n")));
+    }
 }
 
 fn table(out: &mut String, table: &Table) {
@@ -113,7 +121,7 @@ fn conditions(out: &mut String, stage: &Stage) {
     let args: &Args = &stage.args;
     line(out, "## Conditions\n");
     let size = if args.quick { "a quick run" } else { "a full run" };
-    line(out, &format!("- Commit {}; {size}, {} rounds.", args.commit, args.rounds()));
+    line(out, &format!("- Commit {}; {size}, up to {} rounds.", args.commit, args.rounds()));
     line(out, &format!("- Redis {}, on loopback, keeping nothing on disk.", stage.server.version()));
     for (program, words) in [
         ("rustc", &["--version"][..]),
