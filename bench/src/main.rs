@@ -5,8 +5,9 @@
 //! slow: `cargo xtask ci` runs it, and nothing there may depend on how fast a shared machine is.
 //!
 //! Whatever is measured is a program of its own, started by the harness: another library, or this very program as
-//! `leasehold-bench worker …` (ours), `bare …` (the same commands without a library), `local …` (a semaphore of this
-//! process). All speak the protocol of `bench/workload`.
+//! `leasehold-bench worker …` (ours), `bare …` (the same commands without a library), `direct …` (on other stores, what a
+//! lock needs, by the client library alone), `advisory …` (PostgreSQL's own locks), `local …` (a semaphore of this process).
+//! All speak the protocol of `bench/workload`.
 //!
 //! Reading order: `harness/` runs programs and keeps what they say; `sections/` is what is measured, a file each;
 //! `targets` is what we want, `reasons` why it is not so; `page`, `chart` and `svg` are what is written.

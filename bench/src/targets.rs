@@ -80,6 +80,16 @@ pub(crate) const TARGETS: &[Target] = &[
     at_most("memory.pair", 10.0, "×", "memory store, uncontended: against `tokio::sync::Mutex`"),
     at_most("memory.counter", 3.0, "×", "memory store, 1000-task counter: against `tokio::sync::Mutex`"),
     at_least("sqlite.rate", 0.8, "×", "SQLite: against the rate of bare transactions"),
+    at_least("etcd.pair", 0.8, "×", "etcd, uncontended pair: against the bare requests that it needs"),
+    at_least("zookeeper.pair", 0.8, "×", "the same: ZooKeeper"),
+    at_least("postgres.pair", 0.8, "×", "the same: PostgreSQL"),
+    at_least("mariadb.pair", 0.8, "×", "the same: MariaDB"),
+    at_least("mongodb.pair", 0.8, "×", "the same: MongoDB"),
+    at_least("memcached.pair", 0.8, "×", "the same: memcached"),
+    at_most("etcd.handoff", 1.0, "×", "hand-off on etcd, p50: against Go's `concurrency`"),
+    at_most("zookeeper.handoff.curator", 1.0, "×", "the same on ZooKeeper: against Curator"),
+    at_most("zookeeper.handoff.kazoo", 1.0, "×", "the same on ZooKeeper: against kazoo"),
+    at_most("postgres.handoff", 1.0, "×", "the same on PostgreSQL: against `pg_advisory_lock`"),
     at_most("command.excess", 10.0, " ms", "`leasehold run x -- true`: over `flock x true`"),
 ];
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::{
     reliability::commit,
     steps::{self, Outcome},
+    wheel,
 };
 
 /// The page of a full run, and of any other.
@@ -38,5 +39,6 @@ fn measure(profile: &str, words: &[&str], page: &str) -> Outcome {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--profile", profile, "--package", "leasehold-bench", "--"]);
     command.args(["--commit", &commit(), "--page", page]).args(words);
+    wheel::name_to(&mut command);
     steps::run("against the limit and the others", &mut command)
 }

@@ -9,6 +9,8 @@ pub(crate) struct Contender {
     /// Its language and release.
     pub(crate) about: String,
     pub(crate) waits: Waits,
+    /// The store that it is for as another library; empty if it is none.
+    pub(crate) store: String,
     pub(crate) program: PathBuf,
     /// Before what every program is given, and after it.
     pub(crate) before: Vec<String>,
@@ -42,9 +44,24 @@ impl Contender {
         Self { is_ours: false, ..Self::own(name, "bare", &[variant, connections]) }
     }
 
+    /// On another store than Redis: what a lock needs there, by the client library alone.
+    pub(crate) fn direct() -> Self {
+        Self { is_ours: false, ..Self::own("bare requests", "direct", &[]) }
+    }
+
+    /// PostgreSQL's own locks.
+    pub(crate) fn advisory() -> Self {
+        Self { is_ours: false, ..Self::own("pg_advisory_lock", "advisory", &[]) }
+    }
+
     /// A semaphore of one process.
     pub(crate) fn local() -> Self {
         Self { is_ours: false, ..Self::own("local semaphore", "local", &[]) }
+    }
+
+    /// Whether this is another library.
+    pub(crate) fn is_peer(&self) -> bool {
+        !self.store.is_empty()
     }
 
     fn own(name: &str, kind: &str, after: &[&str]) -> Self {
@@ -52,6 +69,7 @@ impl Contender {
             name: name.to_owned(),
             about: "Rust, this commit".to_owned(),
             waits: Waits::Wakes,
+            store: String::new(),
             // A program that runs has a path, unless the system hides it; then starting it says so.
             program: std::env::current_exe().unwrap_or_default(),
             before: vec![kind.to_owned()],

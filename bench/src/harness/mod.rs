@@ -46,9 +46,9 @@ impl Stage {
         Ok(Self { args: args.clone(), server, peers, missing, progress: Progress::new(sections) })
     }
 
-    /// Whether this is another library.
-    pub(crate) fn is_peer(&self, contender: &Contender) -> bool {
-        self.peers.iter().any(|peer| peer.name == contender.name)
+    /// The libraries for this store that are there.
+    pub(crate) fn peers_of(&self, store: &str) -> Vec<Contender> {
+        self.peers.iter().filter(|peer| peer.store == store).cloned().collect()
     }
 
     /// Why a library is not there.
@@ -129,7 +129,7 @@ impl Stage {
             process.tell("go")?;
         }
         // A quick run does not wait long for one that hangs, unless it is ours.
-        let hurry = self.args.quick && self.is_peer(task.contender);
+        let hurry = self.args.quick && task.contender.is_peer();
         let patience = if hurry { task.patience.min(HURRY) } else { task.patience };
         let patience = patience + Duration::from_secs_f64(task.seconds);
         let said = running.iter().map(|process| process.said(patience)).collect::<Result<Vec<_>, _>>();

@@ -23,6 +23,9 @@ struct Recipe {
     name: String,
     language: String,
     waits: Waits,
+    /// The store it is for: `redis` unless said.
+    #[serde(default = "redis")]
+    store: String,
     /// Programs that building and running take.
     needs: Vec<String>,
     /// Commands to build it, in its folder.
@@ -31,6 +34,10 @@ struct Recipe {
     run: Vec<String>,
     /// The file that is there once it is built.
     built: String,
+}
+
+fn redis() -> String {
+    "redis".to_owned()
 }
 
 /// Those that are there, and those that are not with the reason.
@@ -90,6 +97,7 @@ impl Recipe {
             name: self.name,
             about: self.language.clone(),
             waits: self.waits,
+            store: self.store,
             program: place(program).into(),
             before: before.iter().map(|word| place(word)).collect(),
             after: Vec::new(),

@@ -21,10 +21,10 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     stage.progress.section("counter", (rounds + 1) * field.contenders.len());
     let (mut seconds, mut p50, mut p99, mut cpu) =
         (Samples::default(), Samples::default(), Samples::default(), Samples::default());
-    for _ in 0..rounds {
+    for round in 0..rounds {
         let run =
             |contender: &Contender| exact(stage.run(Task::new(contender, "counter", tasks, 0.0))?, tasks);
-        field.each(findings, run, |contender, ran| {
+        field.round(round, findings, run, |contender, ran| {
             let said = ran.first();
             seconds.push(&contender.name, tasks, ran.seconds());
             p50.push(&contender.name, tasks, said.micros_at(0.5) / 1e3);

@@ -1,63 +1,79 @@
-//! The counter on every store: exact, or the run fails.
+//! The counter on every store: exact, or the run fails. Other libraries of a store count too, and are shown.
 
-use leasehold_testkit::servers::{
-    StartError,
-    etcd::Etcd,
-    redis::{Brand, Independent, Redis, Setup},
-    zookeeper::ZooKeeper,
+use super::{
+    exact,
+    servers::{self, Store},
 };
-
-use super::exact;
 use crate::{
     findings::{Findings, Table},
     harness::{Contender, Stage, Task, figure},
 };
 
+/// All that have to be started.
+const STORES: &[Store] = &[
+    servers::REDLOCK,
+    servers::VALKEY,
+    servers::ETCD,
+    servers::ZOOKEEPER,
+    servers::POSTGRES,
+    servers::MARIADB,
+    servers::MONGODB,
+    servers::MONGODB_SET,
+    servers::MEMCACHED,
+];
+
+/// Of everything but what lives in one process.
+const PROCESSES: usize = 4;
+
 pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), String> {
     let tasks = stage.args.pick(100, 1000);
-    stage.progress.section("counter on every store", 8);
+    stage.progress.section("counter on every store", 4 + STORES.len());
+    let title = format!("Exactness: {tasks} tasks add one each");
+    let note = "Any other count of ours than the number of tasks fails the run.";
+    let mut table = Table::new(&title, note, &["store", "", "processes", "count", "seconds"]);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = format!("sqlite:{}", folder.path().join("locks.db").display());
-    let (independent, valkey) =
-        (Independent::start(5), Redis::start_as(&Setup::new().with_brand(Brand::Valkey)));
-    let (etcd, zookeeper) = (Etcd::start(), ZooKeeper::start());
-    let stores = [
-        ("memory", Ok("memory:".to_owned()), 1),
-        ("SQLite", Ok(file.clone()), 1),
-        ("SQLite, 4 processes", Ok(file), 4),
-        ("Redis", Ok(stage.server.url()), 4),
-        ("Redlock of 5", where_is(&independent, Independent::url), 4),
-        ("Valkey", where_is(&valkey, Redis::url), 4),
-        ("etcd", where_is(&etcd, Etcd::url), 4),
-        ("ZooKeeper", where_is(&zookeeper, ZooKeeper::url), 4),
-    ];
-    let head = ["store", "processes", "count", "seconds"];
-    let title = format!("Exactness: {tasks} tasks add one each");
-    let mut table = Table::new(&title, "Any other count than the number of tasks fails the run.", &head);
-    let ours = Contender::ours();
-    for (name, url, processes) in stores {
-        if let Err(why @ StartError::NotInstalled { .. }) = &url {
-            table.row([name.to_owned(), String::new(), format!("not here: {why}"), String::new()]);
-            continue;
-        }
-        let ran = url.map_err(ToString::to_string).and_then(|url| {
-            let task = Task { processes, url: Some(&url), ..Task::new(&ours, "counter", tasks, 0.0) };
-            exact(stage.run(task)?, tasks)
-        });
-        match ran {
-            Ok(ran) => {
-                let cells =
-                    [name.to_owned(), processes.to_string(), ran.counted.to_string(), figure(ran.seconds())];
-                table.row(cells);
+    let (ours, redis) = (Contender::ours(), stage.server.url());
+    for (name, url, processes) in [
+        ("memory", "memory:", 1),
+        ("SQLite", file.as_str(), 1),
+        ("SQLite", &file, PROCESSES),
+        ("Redis", &redis, PROCESSES),
+    ] {
+        let task = Task { processes, url: Some(url), ..Task::new(&ours, "counter", tasks, 0.0) };
+        count(stage, findings, &mut table, name, task);
+    }
+    for store in STORES {
+        match store.start() {
+            Ok(Ok(server)) => {
+                // A quick run needs no other library: a JVM takes longer to start than all of this.
+                let peers = if stage.args.quick { Vec::new() } else { store.peers(stage) };
+                for contender in std::iter::once(&ours).chain(&peers) {
+                    let task = Task::new(contender, "counter", tasks, 0.0);
+                    let task = Task { processes: PROCESSES, url: Some(&server.url), ..task };
+                    count(stage, findings, &mut table, store.name, task);
+                }
             }
-            Err(problem) => findings.wrong(true, format!("counter on {name}: {problem}")),
+            Ok(Err(missing)) => table.row([store.name, "", "", &missing, ""].map(str::to_owned)),
+            Err(problem) => findings.wrong(true, problem),
         }
     }
     findings.tables.push(table);
     Ok(())
 }
 
-/// The address of a server, or why there is none.
-fn where_is<S>(started: &Result<S, StartError>, url: impl Fn(&S) -> String) -> Result<String, &StartError> {
-    started.as_ref().map(url)
+fn count(stage: &mut Stage, findings: &mut Findings, table: &mut Table, store: &str, task: Task<'_>) {
+    let who = &task.contender.name;
+    match stage.run(task).and_then(|ran| exact(ran, task.tasks)) {
+        Ok(ran) => table.row([
+            store.to_owned(),
+            who.clone(),
+            task.processes.to_string(),
+            ran.counted.to_string(),
+            figure(ran.seconds()),
+        ]),
+        Err(problem) => {
+            findings.wrong(task.contender.is_ours, format!("counter on {store}, {who}: {problem}"));
+        }
+    }
 }

@@ -24,7 +24,7 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
         let run = |contender: &Contender| {
             stage.progress.step(&contender.name);
             stage.server.clear()?;
-            pass(stage, contender, count)
+            pass(contender, &stage.server.url(), count)
         };
         field.each(findings, run, |contender, all| {
             for latency in all {
@@ -55,11 +55,11 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     Ok(())
 }
 
-/// Two processes take turns, each waiting while the other holds.
+/// Two processes take turns, each waiting while the other holds. Nobody holds afterwards.
 #[expect(clippy::disallowed_methods, reason = "the harness has no executor; the holder works for a while")]
-fn pass(stage: &Stage, contender: &Contender, turns: usize) -> Result<Vec<f64>, String> {
+pub(super) fn pass(contender: &Contender, url: &str, turns: usize) -> Result<Vec<f64>, String> {
     let start = || {
-        let mut running = Running::start(contender, &stage.server.url(), "turns", 1, 0.0, None)?;
+        let mut running = Running::start(contender, url, "turns", 1, 0.0, None)?;
         running.tell("go").map(|()| running)
     };
     let (mut holder, mut waiter) = (start()?, start()?);
@@ -76,6 +76,8 @@ fn pass(stage: &Stage, contender: &Contender, turns: usize) -> Result<Vec<f64>, 
         latencies.push((acquired - released) / 1e3);
         std::mem::swap(&mut holder, &mut waiter);
     }
+    holder.tell("release")?;
+    moment(&holder)?;
     Ok(latencies)
 }
 

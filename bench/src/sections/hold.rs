@@ -12,9 +12,11 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     let mut field = Field::new("hold 1 ms", vec![Contender::local(), Contender::ours()], stage);
     stage.progress.section("holding 1 ms each", rounds * field.contenders.len());
     let mut seconds = Samples::default();
-    for _ in 0..rounds {
+    for round in 0..rounds {
         let run = |contender: &Contender| exact(stage.run(Task::new(contender, "hold", tasks, 0.0))?, tasks);
-        field.each(findings, run, |contender, ran| seconds.push(&contender.name, tasks, ran.seconds()));
+        field.round(round, findings, run, |contender, ran| {
+            seconds.push(&contender.name, tasks, ran.seconds())
+        });
     }
     let local = seconds.median("local semaphore", tasks);
     findings.ratio("hold.local", seconds.median("leasehold", tasks), local, "it did not run");

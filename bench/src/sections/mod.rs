@@ -11,8 +11,15 @@ mod micro;
 mod pairs;
 mod processes;
 mod scale;
+mod servers;
 mod sqlite;
+mod stores;
 mod waiters;
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use crate::{
     args::Args,
@@ -38,6 +45,7 @@ pub(crate) const ALL: &[Section] = &[
     Section { name: "held", run: held::run },
     Section { name: "memory", run: memory::run },
     Section { name: "sqlite", run: sqlite::run },
+    Section { name: "stores", run: stores::run },
     Section { name: "command", run: command::run },
     Section { name: "exact", run: exact::run },
     Section { name: "scale", run: scale::run },
@@ -67,15 +75,55 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     }
 }
 
+/// In how many rounds other libraries take part.
+const PEER_ROUNDS: usize = 3;
+
+/// Whoever takes longer is timed once.
+const SLOW: Duration = Duration::from_secs(20);
+
 /// Those still in the race: whoever failed once is not asked again, since that mostly costs a minute.
 struct Field {
     contenders: Vec<Contender>,
-    what: &'static str,
+    what: String,
+    peer_rounds: usize,
+    slow: HashSet<String>,
 }
 
 impl Field {
-    fn new(what: &'static str, own: Vec<Contender>, stage: &Stage) -> Self {
-        Self { contenders: own.into_iter().chain(stage.peers.clone()).collect(), what }
+    fn new(what: &str, own: Vec<Contender>, stage: &Stage) -> Self {
+        Self::of(what, [own, stage.peers_of("redis")].concat())
+    }
+
+    fn of(what: &str, contenders: Vec<Contender>) -> Self {
+        Self { contenders, what: what.to_owned(), peer_rounds: PEER_ROUNDS, slow: HashSet::new() }
+    }
+
+    /// Does something with each in a round of several: others are spared the later ones.
+    fn round<T>(
+        &mut self,
+        round: usize,
+        findings: &mut Findings,
+        mut run: impl FnMut(&Contender) -> Result<T, String>,
+        mut keep: impl FnMut(&Contender, T),
+    ) {
+        let (spared, mut slow) = (round >= self.peer_rounds, std::mem::take(&mut self.slow));
+        let timed = |contender: &Contender| {
+            if contender.is_peer() && (spared || slow.contains(&contender.name)) {
+                return Ok(None);
+            }
+            let began = Instant::now();
+            let ran = run(contender).map(Some);
+            if began.elapsed() > SLOW {
+                slow.insert(contender.name.clone());
+            }
+            ran
+        };
+        self.each(findings, timed, |contender, ran| {
+            if let Some(ran) = ran {
+                keep(contender, ran);
+            }
+        });
+        self.slow = slow;
     }
 
     /// Does something with each, in turn.

@@ -61,7 +61,7 @@ impl Figures {
 
 pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), String> {
     let sizes = stage.args.pick(&[1, 64, 256][..], &[1, 16, 64, 256, 1000]);
-    let (seconds, rounds) = (stage.args.pick(0.3, 2.0), stage.args.rounds());
+    let (seconds, rounds) = (stage.args.pick(0.3, 1.5), stage.args.rounds());
     let own = vec![
         Contender::bare(BARE, "usual", "1"),
         Contender::ours(),
@@ -72,14 +72,14 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     let mut field = Field::new("pairs", own, stage);
     stage.progress.section("uncontended pairs", rounds * sizes.len() * (field.contenders.len() + 1));
     let mut figures = Figures::default();
-    for _ in 0..rounds {
+    for round in 0..rounds {
         for &tasks in sizes {
             let run = |contender: &Contender| {
                 // A quick run shows that others run, not how: one size will do.
-                let wanted = tasks == COST || !stage.args.quick || !stage.is_peer(contender);
+                let wanted = tasks == COST || !stage.args.quick || !contender.is_peer();
                 wanted.then(|| stage.run(task(contender, tasks, seconds))).transpose()
             };
-            field.each(findings, run, |contender, ran| {
+            field.round(round, findings, run, |contender, ran| {
                 if let Some(ran) = ran {
                     figures.keep(contender, tasks, &ran);
                 }

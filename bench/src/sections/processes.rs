@@ -19,9 +19,11 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     }
     stage.progress.section("counter in 4 processes", (rounds + 1) * field.contenders.len());
     let (mut seconds, mut commands, mut is_exact) = (Samples::default(), Samples::default(), true);
-    for _ in 0..rounds {
+    for round in 0..rounds {
         let run = |contender: &Contender| exact(stage.run(task(contender, tasks))?, tasks);
-        field.each(findings, run, |contender, ran| seconds.push(&contender.name, tasks, ran.seconds()));
+        field.round(round, findings, run, |contender, ran| {
+            seconds.push(&contender.name, tasks, ran.seconds())
+        });
     }
     let count = |contender: &Contender| {
         let (ran, counted) = stage.count(task(contender, tasks))?;

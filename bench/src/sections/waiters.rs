@@ -11,12 +11,14 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     let (waiters, seconds, rounds) =
         (stage.args.pick(50, 200), stage.args.pick(1.0, 5.0), stage.args.pick(1, 3));
     let mut field = Field::new("waiters", vec![Contender::ours()], stage);
+    // What others cost is seen at once, and each takes its seconds.
+    field.peer_rounds = 1;
     stage.progress.section("waiters", (rounds + 1) * (field.contenders.len() + 1));
     let (mut server, mut client, mut commands) = (Samples::default(), Samples::default(), Samples::default());
-    for _ in 0..rounds {
+    for round in 0..rounds {
         server.push("idle", waiters, idle(stage, seconds));
         let run = |contender: &Contender| stage.run(Task::new(contender, "waiters", waiters, seconds));
-        field.each(findings, run, |contender, ran| {
+        field.round(round, findings, run, |contender, ran| {
             server.push(&contender.name, waiters, ran.seen.cpu / ran.seconds() * 100.0);
             client.push(&contender.name, waiters, ran.first().cpu / ran.seconds() * 100.0);
         });
