@@ -90,6 +90,12 @@ fn refusal(prefix: &str, name: &str) -> Option<String> {
     if length > MAX_NAME {
         return Some(format!("the name has {length} bytes with its prefix; {MAX_NAME} is the limit"));
     }
+    // Most names are plain, and that is seen many letters at a time.
+    let is_plain =
+        |text: &str| text.bytes().fold(true, |plain, letter| plain & matches!(letter, b' '..=b'~'));
+    if is_plain(prefix) && is_plain(name) {
+        return None;
+    }
     let position = prefix.chars().chain(name.chars()).position(char::is_control)?;
     Some(format!(
         "the name, prefix included, has a control character at position {position}; use printable text"

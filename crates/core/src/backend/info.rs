@@ -73,6 +73,8 @@ pub struct Capabilities {
     pub announce: bool,
     /// A wall clock that it tells. See [`Backend::wall_clock`](super::Backend::wall_clock).
     pub clock: bool,
+    /// It is within this process and answers on the spot. See [`Claim::attempt_now`](super::Claim::attempt_now).
+    pub at_once: bool,
     /// Shortest lease.
     pub min_ttl: Duration,
     /// Longest lease.
@@ -81,7 +83,7 @@ pub struct Capabilities {
     pub poll: Duration,
 }
 
-/// Everything but rate limiters and a clock, with leases from 100 ms to a year: what a record store can do.
+/// Everything but rate limiters, a clock and answers on the spot, with leases from 100 ms to a year: what a record store can do.
 impl Default for Capabilities {
     fn default() -> Self {
         Self {
@@ -95,6 +97,7 @@ impl Default for Capabilities {
             cohort: true,
             announce: false,
             clock: false,
+            at_once: false,
             min_ttl: Duration::from_millis(100),
             max_ttl: Duration::from_secs(365 * 24 * 3600),
             poll: Duration::from_secs(5),

@@ -1,10 +1,11 @@
 //! The store within this process: the reference for every other, and the one that tests and examples use.
 //!
 //! Records live in a map behind a mutex; time is the client's [`Clock`], so a test with paused time has a store
-//! with paused time. Vacant records are swept now and then, which raises the floor that new ones start from.
+//! with paused time. Records of names that nobody uses any more linger for a while and are removed, which raises the floor
+//! that new ones start from.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     ops::Bound,
     sync::{
         Arc, PoisonError,
@@ -41,10 +42,17 @@ pub struct Memory {
 /// How many there have been in this process.
 static STORES: AtomicU64 = AtomicU64::new(1);
 
+/// So many names keep their records though nobody uses them: most will be used again at once, or never.
+const LINGERING: usize = 64;
+
 /// All that the store keeps.
 #[derive(Debug, Default)]
 struct Shelves {
-    records: HashMap<Arc<str>, Record>,
+    records: HashMap<Arc<str>, Kept>,
+    /// Names that nobody used any more when they came in here; the oldest first.
+    lingering: VecDeque<Arc<str>>,
+    /// The one removed last, for the room that it has.
+    spare: Option<Record>,
     bells: HashMap<ClaimId, watch::Sender<()>>,
     cells: BTreeMap<String, (Cell, Option<Moment>)>,
     limiters: HashMap<Arc<str>, Limiter>,
@@ -53,10 +61,15 @@ struct Shelves {
     cell_version: u64,
     /// The time of the last step that asked for it.
     seen: Moment,
-    /// How many records have nothing left in them.
-    vacant: usize,
-    /// How many records there may be, half of them vacant, before they are swept.
+    /// How many records there may be before they are swept.
     sweep_at: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    record: Record,
+    /// It is among those that linger.
+    lingers: bool,
 }
 
 impl Memory {
@@ -70,7 +83,7 @@ impl Memory {
         let guarantee = Guarantee::new(Level::S3, "never, within the process; it is gone with the process");
         // Two of them are two stores, and whoever orders locks by where they are must see that.
         let address = format!("memory:{}", STORES.fetch_add(1, Ordering::Relaxed));
-        let can = Capabilities { rate: true, clock: true, ..Capabilities::default() };
+        let can = Capabilities { rate: true, clock: true, at_once: true, ..Capabilities::default() };
         let info = StoreInfo::new("memory", address, guarantee).with_capabilities(can);
         Recorded::new(Self { info, clock, shelves: Mutex::default() })
     }
@@ -128,7 +141,8 @@ impl RecordStore for Memory {
 
     async fn inspect(&self, key: &Key) -> Result<Option<LockState>> {
         let shelves = self.shelves();
-        Ok(shelves.records.get(key.full()).and_then(|record| record.view(key.full(), &around(self.now()))))
+        let kept = shelves.records.get(key.full());
+        Ok(kept.and_then(|kept| kept.record.view(key.full(), &around(self.now()))))
     }
 
     async fn list(&self, prefix: &str, cursor: Option<&str>, limit: usize) -> Result<LockPage> {
@@ -140,7 +154,8 @@ impl RecordStore for Memory {
         names.sort_unstable();
         let next = names.get(limit.wrapping_sub(1)).filter(|_| names.len() > limit).map(ToString::to_string);
         names.truncate(limit);
-        let locks = names.into_iter().filter_map(|name| shelves.records[name].view(name, &around)).collect();
+        let locks =
+            names.into_iter().filter_map(|name| shelves.records[name].record.view(name, &around)).collect();
         Ok(LockPage { locks, next })
     }
 
@@ -212,37 +227,55 @@ impl Shelves {
         if !self.limiters.is_empty() {
             self.refuse_limiter(key, step, around.now)?;
         }
-        let record = match self.records.entry_ref(key.full()) {
+        let kept = match self.records.entry_ref(key.full()) {
             EntryRef::Occupied(entry) => entry.into_mut(),
             EntryRef::Vacant(entry) => {
-                self.vacant += 1;
-                entry.insert_with_key(key.shared(), Record::new(self.floor))
+                let record = Record::in_room_of(self.spare.take(), self.floor);
+                entry.insert_with_key(key.shared(), Kept { record, lingers: false })
             }
         };
-        self.vacant -= usize::from(record.is_vacant());
-        let applied = record.apply(step, around);
-        self.vacant += usize::from(record.is_vacant());
+        let applied = kept.record.apply(step, around);
+        if kept.record.is_vacant() && !kept.lingers {
+            kept.lingers = true;
+            self.linger(key.shared());
+        }
         self.sweep(around.now);
         self.ring(&applied.wake);
         applied.answer
     }
 
-    /// Removes records with nothing left in them, and those that only time has emptied: nobody may ever ask for those
-    /// names again. Not at each step: a name that comes and goes keeps its record meanwhile, and looking through all
-    /// of them now and then costs little per step.
+    /// Nobody uses this name any more: it makes room by the one that came to this first, if nobody uses that one still.
+    fn linger(&mut self, name: Arc<str>) {
+        self.lingering.push_back(name);
+        if self.lingering.len() <= LINGERING {
+            return;
+        }
+        let Some(oldest) = self.lingering.pop_front() else { return };
+        if let EntryRef::Occupied(mut entry) = self.records.entry_ref(&*oldest) {
+            entry.get_mut().lingers = false;
+            if entry.get().record.is_vacant() {
+                let Kept { record, .. } = entry.remove();
+                self.floor = self.floor.max(record.fence());
+                self.spare = Some(record);
+            }
+        }
+    }
+
+    /// Removes what only time has emptied: nobody may ever ask for those names again. Not at each step: looking through
+    /// all of them now and then costs little per step.
     fn sweep(&mut self, now: Moment) {
-        if self.records.len() <= self.sweep_at && self.vacant <= self.sweep_at / 2 {
+        if self.records.len() <= self.sweep_at {
             return;
         }
         let floor = &mut self.floor;
-        self.records.retain(|_, record| {
+        self.records.retain(|_, Kept { record, lingers }| {
             record.expire(now);
             *floor = (*floor).max(record.fence());
-            !record.is_vacant()
+            // Those that linger are removed where they do.
+            *lingers || !record.is_vacant()
         });
         self.cells.retain(|_, (_, until)| until.is_none_or(|until| until > now));
         self.limiters.retain(|_, limiter| !limiter.is_over(now));
-        self.vacant = 0;
         self.sweep_at = (self.records.len() * 2).max(2048);
     }
 
@@ -270,7 +303,8 @@ impl Shelves {
     }
 
     fn rate(&mut self, key: &Key, step: RateStep, now: Moment) -> Result<RateAnswer> {
-        let view = self.records.get(key.full()).and_then(|record| record.view(key.full(), &around(now)));
+        let kept = self.records.get(key.full());
+        let view = kept.and_then(|kept| kept.record.view(key.full(), &around(now)));
         if let Some(found) = view {
             return Err(Error::conflict(Operation::Rate, found.kind, "a rate limiter"));
         }

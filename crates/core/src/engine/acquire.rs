@@ -1,6 +1,7 @@
 //! One acquisition, from the first try to a held lock or a clean retreat.
 //!
-//! The first try is polled in place: an uncontended acquire pays no task. A claim that has to wait gets a task of
+//! What can be had on the spot is (`begin.rs`), and needs no future. Else the first try is polled in place: an uncontended
+//! acquire pays no task. A claim that has to wait gets a task of
 //! its own, and its caller holds only the end of a channel: dropping it is hanging up, and the task withdraws.
 //! Whatever happens to a [`Contender`], its claim is either turned into a hold or withdrawn from the store.
 
@@ -11,12 +12,14 @@ use tracing::Instrument;
 
 use super::{
     Engine,
+    begin::{Begun, begin},
     cohort::{Candidate, Heir, Turn, is_cohort},
     contend::{Contended, Contest, MARGIN, in_time},
     gate::{Place, Trying},
     hold::{Hold, Keeping},
     janitor::Janitor,
     leave,
+    measure::Series,
     observe::{self, Asking},
     tally::Ticket,
     time::Instant,
@@ -28,7 +31,7 @@ use crate::{
     planted::{Bug, planted},
 };
 
-pub(crate) use super::contend::Patience;
+pub(crate) use super::{begin::acquire_now, contend::Patience};
 
 /// Everything an acquisition is asked for with.
 #[derive(Debug)]
@@ -51,36 +54,66 @@ pub(crate) enum Acquired {
 pub(crate) async fn acquire(engine: &Arc<Engine>, order: Order) -> Result<Acquired> {
     // A store that answers on the spot never makes us wait; a task that only takes and gives must still let others run.
     tokio::task::consume_budget().await;
-    let (asking, patience) = (Asking::begin(&engine.clock, &order), order.patience);
-    let tried = match begin(engine, order) {
-        Ok((contender, Some(busy))) => Ok(First::Busy(Box::new(contender), Some(busy))),
-        Ok((contender, None)) => contender.try_first(engine).await,
-        Err(error) => Err(error),
+    match begin(engine, order) {
+        Begun::Won(won) => Ok(Acquired::Held(won)),
+        // Apart, as everything rare here: a future is moved about by those who await it, with all the room it may need.
+        begun => Box::pin(go_on(engine, begun)).await,
+    }
+}
+
+/// Goes on where nothing was to be had on the spot.
+async fn go_on(engine: &Engine, begun: Begun) -> Result<Acquired> {
+    let asks = |spec: &ClaimSpec, series: &Series| Asking::begin(&engine.clock, spec, series.clone());
+    let (asking, tried) = match begun {
+        Begun::Won(won) => return Ok(Acquired::Held(won)),
+        Begun::Untried(contender) => {
+            let asking = asks(&contender.spec, &contender.keeping.series);
+            (asking, contender.try_first(engine).await)
+        }
+        Begun::Busy(contender, busy) => {
+            (asks(&contender.spec, &contender.keeping.series), Ok(First::Busy(contender, busy)))
+        }
+        Begun::Failed(spec, series, error) => (asks(&spec, &series), Err(error)),
     };
     let answer = match tried {
         Ok(First::Held(won)) => Ok(Acquired::Held(won)),
-        Ok(First::Busy(contender, busy)) if patience == Patience::None => {
+        Ok(First::Busy(contender, busy)) if contender.patience == Patience::None => {
             engine.carry_on(contender.retreat()).await;
             Ok(Acquired::Busy(busy.unwrap_or_default()))
         }
-        // Apart, as everything rare here: a future is moved about by those who await it, with all the room it may need.
-        Ok(First::Busy(contender, busy)) => Box::pin(contender.stand(busy).instrument(asking.span())).await,
+        Ok(First::Busy(contender, busy)) => contender.stand(busy).instrument(asking.span()).await,
         Err(error) => Err(error),
     };
     asking.answered(&answer);
     answer
 }
 
-/// One who may try, and who is before it within this process, if there is anybody.
-fn begin(engine: &Arc<Engine>, order: Order) -> Result<(Contender, Option<Busy>)> {
-    engine.refuse_if_closed(Operation::Acquire)?;
-    fits(&order.spec, &engine.backend.info().capabilities)?;
-    let line = if is_gated(&order.spec) { engine.gate.line(&order.spec.key) } else { None };
-    Ok((Contender::new(engine.clone(), order), line))
+/// Makes a hold of a claim that was won, and keeps it. A client that was shut down meanwhile holds nothing any more.
+pub(super) fn held(
+    engine: Arc<Engine>,
+    spec: Arc<ClaimSpec>,
+    keeping: &Keeping,
+    claim: Box<dyn Claim>,
+    grant: Grant,
+    sent: Instant,
+    waited: Duration,
+) -> Result<Won, (Arc<ClaimSpec>, Error)> {
+    let hold = Hold::new(engine, spec, keeping, claim, grant, sent, waited);
+    if is_kept(&hold.spec) && !hold.engine.keeper.keep(&hold, sent) {
+        hold.lose(Loss::Shutdown);
+        let spec = hold.spec.clone();
+        drop(Won::new(hold, grant.fence));
+        return Err((spec, super::closed(Operation::Acquire)));
+    }
+    if is_cohort(&hold.spec) {
+        hold.engine.gate.passes(&hold);
+    }
+    observe::granted(&hold);
+    Ok(Won::new(hold, grant.fence))
 }
 
 /// A claim that is neither won nor withdrawn yet.
-struct Contender {
+pub(super) struct Contender {
     engine: Arc<Engine>,
     spec: Arc<ClaimSpec>,
     keeping: Keeping,
@@ -88,36 +121,36 @@ struct Contender {
     /// When it began to wait, if it had to.
     since: Option<Instant>,
     /// Gone once it is won or withdrawn.
-    claim: Option<Box<dyn Claim>>,
+    pub(super) claim: Option<Box<dyn Claim>>,
 }
 
-enum First {
+pub(super) enum First {
     Held(Won),
     /// Not won, with what the store had to say, if it said anything.
     Busy(Box<Contender>, Option<Busy>),
 }
 
 impl Contender {
-    fn new(engine: Arc<Engine>, order: Order) -> Self {
+    pub(super) fn new(engine: &Arc<Engine>, order: Order) -> Self {
+        let claim = engine.backend.claim(order.spec.clone());
+        Self::with(engine, order, claim)
+    }
+
+    pub(super) fn with(engine: &Arc<Engine>, order: Order, claim: Box<dyn Claim>) -> Self {
         let Order { spec, keeping, patience } = order;
-        let claim = Some(engine.backend.claim(spec.clone()));
-        Self { engine, spec, keeping, patience, since: None, claim }
+        Self { engine: engine.clone(), spec, keeping, patience, since: None, claim: Some(claim) }
     }
 
     async fn try_first(self, engine: &Engine) -> Result<First> {
-        let contender = match self.try_now() {
-            Ok(first) => return first,
-            Err(contender) => contender,
-        };
-        let patience = contender.patience;
-        let can_wait = patience == Patience::Forever && is_gated(&contender.spec);
-        let trying = can_wait.then(|| Trying::begin(&contender.engine, &contender.spec.key));
+        let patience = self.patience;
+        let can_wait = patience == Patience::Forever && is_gated(&self.spec);
+        let trying = can_wait.then(|| Trying::begin(&self.engine, &self.spec.key));
         if let Some(None) = trying {
             // Whoever of us asks first asks for all who can wait: the others would only be told that it is busy. Those
             // whose patience ends ask for themselves: it may end before the one who asks is answered.
-            return Ok(First::Busy(Box::new(contender), None));
+            return Ok(First::Busy(Box::new(self), None));
         }
-        let first = engine.carry_on(contender.first_try(trying.flatten()));
+        let first = engine.carry_on(self.first_try(trying.flatten()));
         match patience {
             // A store that does not answer must not keep us beyond our patience; the request is finished in the
             // background, and what it won is given back.
@@ -126,15 +159,6 @@ impl Contender {
                 first.unwrap_or_else(|| Err(unanswered()))
             }
             Patience::None | Patience::Forever => first.await,
-        }
-    }
-
-    /// One try, not waiting, by a store that needs no future for it.
-    fn try_now(mut self) -> Result<Result<First>, Self> {
-        let sent = self.engine.clock.now();
-        match self.claim().attempt_now() {
-            Some(answer) => Ok(self.tried(sent, answer)),
-            None => Err(self),
         }
     }
 
@@ -149,7 +173,7 @@ impl Contender {
 
     /// What may pass is left to the wait loop, if there is patience for one; on any other error the claim is
     /// withdrawn as this is dropped.
-    fn tried(mut self, sent: Instant, answer: Result<Attempt>) -> Result<First> {
+    pub(super) fn tried(mut self, sent: Instant, answer: Result<Attempt>) -> Result<First> {
         match answer {
             Ok(Attempt::Granted(grant)) => self.hold(grant, sent).map(First::Held),
             Ok(Attempt::Busy(busy)) => Ok(First::Busy(Box::new(self), Some(busy))),
@@ -263,26 +287,16 @@ impl Contender {
         Contest { engine: &engine, patience, bears, unanswered, told }.run(self.claim(), hung_up).await
     }
 
-    fn claim(&mut self) -> &mut dyn Claim {
+    pub(super) fn claim(&mut self) -> &mut dyn Claim {
         self.claim.as_deref_mut().expect("a contender has its claim until it is won or withdrawn")
     }
 
-    /// Turns the claim into a hold, and keeps it. A client that was shut down meanwhile holds nothing any more.
+    /// Turns the claim into a hold, and keeps it.
     fn hold(&mut self, grant: Grant, sent: Instant) -> Result<Won> {
         let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
         let waited = self.since.map_or(Duration::ZERO, |since| since.until(sent));
         let (engine, spec) = (self.engine.clone(), self.spec.clone());
-        let hold = Hold::new(engine, spec, &self.keeping, claim, grant, sent, waited);
-        if is_kept(&self.spec) && !self.engine.keeper.keep(&hold, sent) {
-            hold.lose(Loss::Shutdown);
-            drop(Won::new(hold, grant.fence));
-            return Err(super::closed(Operation::Acquire));
-        }
-        if is_cohort(&self.spec) {
-            self.engine.gate.passes(&hold);
-        }
-        observe::granted(&hold);
-        Ok(Won::new(hold, grant.fence))
+        held(engine, spec, &self.keeping, claim, grant, sent, waited).map_err(|(_, error)| error)
     }
 
     /// Removes what the claim may have left in the store. What cannot be removed now, the janitor goes on with.
@@ -342,12 +356,12 @@ fn is_kept(spec: &ClaimSpec) -> bool {
 }
 
 /// Whether waiters of this sort stand behind each other within the process.
-fn is_gated(spec: &ClaimSpec) -> bool {
+pub(super) fn is_gated(spec: &ClaimSpec) -> bool {
     spec.mode == Mode::Exclusive && (!spec.fair || is_cohort(spec))
 }
 
 /// Refuses what the store cannot do, before anything is sent.
-fn fits(spec: &ClaimSpec, store: &Capabilities) -> Result<()> {
+pub(super) fn fits(spec: &ClaimSpec, store: &Capabilities) -> Result<()> {
     let lacks = match spec.mode {
         Mode::Shared if !store.shared => Some("shared locks"),
         Mode::Permits { .. } if !store.permits => Some("semaphores"),

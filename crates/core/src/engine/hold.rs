@@ -98,7 +98,9 @@ impl Hold {
         waited: Duration,
     ) -> Arc<Self> {
         let limit = keeping.max_hold.map(|max_hold| sent.after(max_hold));
-        let hold = Self {
+        let counted = if planted(Bug::DeadlineAtReply) { engine.clock.now() } else { sent };
+        let (deadline, lease) = believed(counted, grant.granted, limit, spec.ttl);
+        Arc::new(Self {
             engine,
             fence: grant.fence,
             renews: keeping.renews,
@@ -107,8 +109,8 @@ impl Hold {
             begun: sent,
             aged: AtomicBool::new(false),
             limit,
-            deadline: AtomicU64::new(0),
-            lease: AtomicU64::new(0),
+            deadline: AtomicU64::new(deadline),
+            lease: AtomicU64::new(lease),
             doubt: AtomicBool::new(false),
             proved: AtomicBool::new(false),
             loss: OnceLock::new(),
@@ -118,9 +120,7 @@ impl Hold {
             claim: tokio::sync::Mutex::new(Some(claim)),
             due: AtomicU64::new(0),
             place: AtomicUsize::new(keep::NOWHERE),
-        };
-        hold.believe(sent, grant.granted);
-        Arc::new(hold)
+        })
     }
 
     /// The keeper has looked at it.
@@ -313,11 +313,9 @@ impl Hold {
     /// Moves the deadline, never backwards and never beyond `max_hold`.
     fn believe(&self, sent: Instant, granted: Duration) {
         let sent = if planted(Bug::DeadlineAtReply) { self.engine.clock.now() } else { sent };
-        let lease = granted.min(self.spec.ttl).as_nanos().try_into().unwrap_or(u64::MAX);
+        let (deadline, lease) = believed(sent, granted, self.limit, self.spec.ttl);
         self.lease.fetch_max(lease, Ordering::SeqCst);
-        let deadline = sent.believing(granted);
-        let deadline = self.limit.map_or(deadline, |limit| deadline.min(limit));
-        self.deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+        self.deadline.fetch_max(deadline, Ordering::SeqCst);
     }
 
     fn lease(&self) -> Duration {
@@ -338,6 +336,13 @@ impl Hold {
     fn at_limit(&self) -> bool {
         self.limit.is_some_and(|limit| self.deadline().after(self.lease() / 20 + SHORTFALL) >= limit)
     }
+}
+
+/// Until when a grant may be believed, and the lease that renewals keep to.
+fn believed(sent: Instant, granted: Duration, limit: Option<Instant>, asked: Duration) -> (u64, u64) {
+    let lease = granted.min(asked).as_nanos().try_into().unwrap_or(u64::MAX);
+    let deadline = sent.believing(granted);
+    (limit.map_or(deadline, |limit| deadline.min(limit)).as_nanos(), lease)
 }
 
 fn upgrade() -> Error {

@@ -1,6 +1,6 @@
 //! What happens between a user and a store: once, for every store.
 //!
-//! Reading order: [`acquire`] is one acquisition from the first try to a held lock ([`won`] until a guard has it), [`contend`] is the one wait
+//! Reading order: [`acquire`] is one acquisition from the first try to a held lock ([`begin`] what of it is done on the spot, [`won`] until a guard has it), [`contend`] is the one wait
 //! loop, [`hold`] is what a holder believes, [`keep`] is the one task that renews and notices loss, [`leave`] is
 //! how a lock is given back, [`history`] is what is written down of it, [`observe`] shows it to whoever listens and [`measure`] counts it, [`janitor`] finishes what callers drop, [`presence`] tells others who holds and waits, [`rumour`] is what is heard of our own locks between renewals, [`gate`] lets one waiter of a process speak
 //! for all, [`cohort`] hands a lock on within a process, [`throttle`] waits for a rate, [`proclaimed`] is what a leader says of itself, [`book`] is what the store keeps of a job and [`ledger`] reads and writes it, [`mint`] makes ids of a [`counter`], [`sighting`] is what time it is for all, [`time`] is all time.
@@ -9,6 +9,7 @@
 //! clock the same calls give the same run, and a schedule that failed can be played again.
 
 pub(crate) mod acquire;
+mod begin;
 pub(crate) mod book;
 mod cohort;
 mod contend;

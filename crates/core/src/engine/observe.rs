@@ -8,13 +8,14 @@
 use tracing::{Span, field::Empty};
 
 use super::{
-    acquire::{Acquired, Order},
+    acquire::Acquired,
     hold::Hold,
     measure::{MEASURED, Series},
     time::{Clock, Instant},
+    won::Won,
 };
 use crate::{
-    backend::{Loss, Mode},
+    backend::{ClaimSpec, Loss, Mode},
     error::{Error, Result},
 };
 
@@ -33,19 +34,10 @@ pub(super) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    pub(super) fn begin(clock: &'a Clock, order: &Order) -> Self {
-        let mode = order.spec.mode;
-        let span = tracing::debug_span!(
-            target: TARGET,
-            "acquire",
-            name = order.spec.key.name(),
-            kind = kind(mode),
-            outcome = Empty,
-            waited = Empty,
-            fence = Empty,
-        );
+    pub(super) fn begin(clock: &'a Clock, spec: &ClaimSpec, series: Series) -> Self {
+        let span = asking(spec);
         let begun = (MEASURED || !span.is_disabled()).then(|| clock.now());
-        Self { clock, span, begun, mode, series: order.keeping.series.clone(), outcome: "abandoned" }
+        Self { clock, span, begun, mode: spec.mode, series, outcome: "abandoned" }
     }
 
     pub(super) fn span(&self) -> Span {
@@ -71,6 +63,31 @@ impl Drop for Asking<'_> {
         self.span.record("outcome", self.outcome).record("waited", tracing::field::debug(waited));
         self.series.asked(self.mode, self.outcome, waited);
     }
+}
+
+/// An acquisition that took no time: all of it at once.
+pub(super) fn acquired_now(won: &Won) {
+    let Some(hold) = won.hold() else { return };
+    let mode = hold.spec.mode;
+    let span = asking(&hold.spec);
+    if MEASURED || !span.is_disabled() {
+        let waited = hold.begun.until(hold.engine.clock.now());
+        span.record("fence", won.fence()).record("outcome", "acquired");
+        span.record("waited", tracing::field::debug(waited));
+        hold.series.asked(mode, "acquired", waited);
+    }
+}
+
+fn asking(spec: &ClaimSpec) -> Span {
+    tracing::debug_span!(
+        target: TARGET,
+        "acquire",
+        name = spec.key.name(),
+        kind = kind(spec.mode),
+        outcome = Empty,
+        waited = Empty,
+        fence = Empty,
+    )
 }
 
 /// A lock was won.

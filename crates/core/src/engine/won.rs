@@ -1,6 +1,6 @@
 //! A lock on its way from the store to a guard: whoever drops it on that way gives it back.
 
-use super::{SharedHold, leave};
+use super::{SharedHold, hold::Hold, leave};
 use crate::backend::Mode;
 
 /// A lock that was won and that nobody has taken into their hands yet: dropping it gives it back.
@@ -17,6 +17,10 @@ impl Won {
 
     pub(super) fn fence(&self) -> u64 {
         self.fence
+    }
+
+    pub(super) fn hold(&self) -> Option<&Hold> {
+        self.hold.as_deref()
     }
 
     /// Into the hands of a guard, under this fence.

@@ -7,7 +7,7 @@ use crate::{
     backend::{Busy, ClaimSpec, Life, Mode, Shape},
     call_site::CallSite,
     client::Client,
-    engine::acquire::{Acquired, Order, Patience, acquire},
+    engine::acquire::{Acquired, Order, Patience, acquire, acquire_now},
     error::{Error, ErrorKind, Operation, Result},
     key::Key,
     span::Span,
@@ -246,6 +246,19 @@ impl Lock {
         self.ask(Patience::None).await
     }
 
+    /// The lock, if it is to be had on the spot: the store is within this process, and nobody else has it or stands in line.
+    /// `None` says nothing of the lock: ask by one of the others then, which also say what is wrong with the options.
+    ///
+    /// For callers that are no future and would have to make one, such as a service that is called.
+    pub fn try_now(&self) -> Option<Guard> {
+        if self.owner.is_some() || !self.client.info().capabilities.at_once {
+            return None;
+        }
+        let order = self.checked_order(Life::Session, Options::no_patience).ok()?;
+        let mode = order.spec.mode;
+        acquire_now(self.client.engine(), order).map(|won| Guard::new(won.take(), mode))
+    }
+
     /// Acquires the lock, does the work, releases the lock: the form to prefer, since it can neither forget the
     /// release nor overlook a loss. If the lock is lost, the work is dropped where it stands and the error is
     /// of the kind `Lost`, as it is for work that ends before it can be dropped; a panic in the work releases the lock too.
@@ -302,11 +315,16 @@ impl Lock {
     }
 
     pub(super) fn order(&self, life: Life, otherwise: Patience) -> Result<Order> {
-        let order = self.checked_order(life, otherwise);
+        let clock = &self.client.engine().clock;
+        let order = self.checked_order(life, |options| options.patience(clock, otherwise));
         order.map_err(|error| error.about(short(self.name())))
     }
 
-    fn checked_order(&self, life: Life, otherwise: Patience) -> Result<Order> {
+    fn checked_order(
+        &self,
+        life: Life,
+        patience: impl FnOnce(&Options) -> Result<Patience>,
+    ) -> Result<Order> {
         let engine = self.client.engine();
         let key = self.key()?;
         let mode = self.mode.check()?;
@@ -314,7 +332,7 @@ impl Lock {
         let (ttl, keeping) = self.options.lease(series)?;
         let label = self.options.label()?;
         let fences = self.fences(mode, life)?;
-        let patience = self.options.patience(&engine.clock, otherwise)?;
+        let patience = patience(&self.options)?;
         // A cohort stands in the store's line as one: only so is it sure that others get their turn.
         let fair = self.options.fair || (fences > 1 && engine.backend.info().capabilities.fair);
         let (id, who, shape) = (engine.ids.next(), engine.who.clone(), self.shape);

@@ -49,6 +49,11 @@ impl Options {
         }
     }
 
+    /// No patience at all, if what was said of it can be read.
+    pub(crate) fn no_patience(&self) -> Result<Patience> {
+        duration("wait", self.wait.as_ref()).map(|_| Patience::None)
+    }
+
     /// How long to stand in line from now: as asked, or else as the kind of acquisition has it.
     pub(crate) fn patience(&self, clock: &Clock, otherwise: Patience) -> Result<Patience> {
         Ok(match duration("wait", self.wait.as_ref())? {

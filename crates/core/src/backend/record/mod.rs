@@ -150,6 +150,14 @@ impl Record {
         Self { format: FORMAT, fence: floor, holders, waiters, latch: None, broken, spent }
     }
 
+    /// The same, where a record that nobody needs any more was: what it allocated is used again.
+    pub(super) fn in_room_of(old: Option<Self>, floor: u64) -> Self {
+        match old {
+            Some(old) if old.is_vacant() => Self { fence: floor, ..old },
+            _ => Self::new(floor),
+        }
+    }
+
     /// The newest fence given out.
     pub fn fence(&self) -> u64 {
         self.fence

@@ -112,6 +112,9 @@ pub struct Wake {
 impl Record {
     /// Takes a step.
     pub fn apply(&mut self, step: &Step, around: &Surroundings<'_>) -> Applied {
+        if let Some(answer) = self.apply_alone(step, around) {
+            return Applied { answer: Ok(answer), changed: true, wake: Vec::new() };
+        }
         let expired = self.expire(around.now);
         let (answer, changed, freed) = match step {
             Step::Attempt { spec, waiting } => self.attempt(spec, *waiting, around),
