@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Error, ErrorKind, Guard, Operation, Result, Watch, backend::Loss};
+use leasehold_core::{Error, ErrorKind, Guard, Operation, Result, Watch};
 use tokio::sync::Notify;
 
 /// The lock that this request is served under: among the request's extensions, or as an extractor of axum's handlers with
@@ -96,14 +96,18 @@ impl Tenure {
         self.guard.check()
     }
 
-    pub(crate) async fn lost(&self) -> Loss {
-        self.guard.lost().await
+    pub(crate) fn watch(&self) -> Watch {
+        self.guard.watch()
     }
 }
 
 /// Those who look are told before the lock can pass on: the guard is dropped after this.
 impl Drop for Tenure {
     fn drop(&mut self) {
+        if Arc::strong_count(&self.end) == 1 {
+            // Nobody looks, and nobody can begin to: the handler is gone with all it had.
+            return;
+        }
         self.end.come.store(true, Ordering::SeqCst);
         self.end.told.notify_waiters();
     }

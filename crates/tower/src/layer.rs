@@ -4,10 +4,7 @@
 
 use std::{
     convert::Infallible,
-    fmt,
-    future::poll_fn,
-    mem,
-    pin::{Pin, pin},
+    fmt, mem,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -16,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Request, Response, request::Parts};
 use http_body::Body;
-use leasehold_core::{CallSite, Client, Lock, Outcome, Span, backend::Loss};
+use leasehold_core::{CallSite, Client, Lock, Outcome, Span};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -24,6 +21,7 @@ use crate::{
     body::{BoxError, LockedBody},
     held::Tenure,
     problem::{self, BusyStatus, Holders, Problem},
+    serving::LockFuture,
 };
 
 /// The header that carries a fence, both ways.
@@ -72,7 +70,11 @@ type Made = dyn Fn(&Client, &str, &Parts) -> Lock + Send + Sync;
 /// ```
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a service"]
-pub struct LockLayer {
+pub struct LockLayer(Arc<Set>);
+
+/// How a layer is set. Shared by all services it is put on: a router puts it on anew for every connection.
+#[derive(Clone)]
+struct Set {
     client: Client,
     key: Arc<Key>,
     made: Option<Arc<Made>>,
@@ -97,7 +99,7 @@ enum Incoming {
 #[derive(Clone, Debug)]
 pub struct LockService<S> {
     inner: S,
-    layer: Arc<LockLayer>,
+    layer: LockLayer,
 }
 
 impl LockLayer {
@@ -121,7 +123,7 @@ impl LockLayer {
         K: Fn(&Parts) -> Result<Option<String>, E> + Send + Sync + 'static,
         E: fmt::Display,
     {
-        Self {
+        Self(Arc::new(Set {
             client: client.clone(),
             key: Arc::new(move |request| key(request).map_err(|error| error.to_string())),
             made: None,
@@ -133,24 +135,28 @@ impl LockLayer {
             holders: Holders::Shown,
             incoming: Incoming::Stripped,
             location: CallSite::caller(),
-        }
+        }))
+    }
+
+    fn set(&mut self) -> &mut Set {
+        Arc::make_mut(&mut self.0)
     }
 
     /// How long a request stands in line. Without it, not at all.
     pub fn wait(mut self, wait: impl Into<Span>) -> Self {
-        self.wait = Some(wait.into());
+        self.set().wait = Some(wait.into());
         self
     }
 
     /// The lease, as of a [`Lock`].
     pub fn ttl(mut self, ttl: impl Into<Span>) -> Self {
-        self.ttl = Some(ttl.into());
+        self.set().ttl = Some(ttl.into());
         self
     }
 
     /// After how long the lock is lost, whatever the request is doing then.
     pub fn max_hold(mut self, max_hold: impl Into<Span>) -> Self {
-        self.max_hold = Some(max_hold.into());
+        self.set().max_hold = Some(max_hold.into());
         self
     }
 
@@ -173,25 +179,25 @@ impl LockLayer {
     where
         F: Fn(&Client, &str, &Parts) -> Lock + Send + Sync + 'static,
     {
-        self.made = Some(Arc::new(made));
+        self.set().made = Some(Arc::new(made));
         self
     }
 
     /// What to answer when somebody else has the lock.
     pub fn busy_status(mut self, status: BusyStatus) -> Self {
-        self.busy = status;
+        self.set().busy = status;
         self
     }
 
     /// When to ask again, in `Retry-After`: in a second unless said, and in whole seconds.
     pub fn retry_after(mut self, after: Duration) -> Self {
-        self.retry_after = after;
+        self.set().retry_after = after;
         self
     }
 
     /// Does not say who has the lock: for clients whom hosts and programs are no business of.
     pub fn hide_holders(mut self) -> Self {
-        self.holders = Holders::Hidden;
+        self.set().holders = Holders::Hidden;
         self
     }
 
@@ -200,10 +206,12 @@ impl LockLayer {
     ///
     /// [`FenceGate`]: crate::FenceGate
     pub fn trust_incoming_fence(mut self) -> Self {
-        self.incoming = Incoming::Trusted;
+        self.set().incoming = Incoming::Trusted;
         self
     }
+}
 
+impl Set {
     /// The lock that this request needs.
     fn lock_for(&self, request: &Parts) -> Result<Option<Lock>, Problem> {
         let Some(name) = (self.key)(request).map_err(Problem::refused)? else { return Ok(None) };
@@ -247,82 +255,52 @@ impl<S> Layer<S> for LockLayer {
     type Service = LockService<S>;
 
     fn layer(&self, inner: S) -> LockService<S> {
-        LockService { inner, layer: Arc::new(self.clone()) }
+        LockService { inner, layer: self.clone() }
     }
 }
 
 impl<S, Q, B> Service<Request<Q>> for LockService<S>
 where
-    S: Service<Request<Q>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Send,
-    Q: Send + 'static,
-    B: Body<Data = Bytes> + Send + 'static,
+    S: Service<Request<Q>, Response = Response<B>> + Clone,
+    B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     type Response = Response<LockedBody<B>>;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
+    type Future = LockFuture<S, Q>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
+        let (mut parts, body) = request.into_parts();
+        let set = &self.layer.0;
+        set.incoming.clean(&mut parts.headers);
+        let lock = match set.lock_for(&parts) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return LockFuture::free(self.inner.call(Request::from_parts(parts, body))),
+            Err(problem) => return LockFuture::refused(problem),
+        };
+        if let Some(guard) = lock.try_now() {
+            let tenure = Tenure::new(guard);
+            parts.extensions.insert(tenure.held());
+            let work = self.inner.call(Request::from_parts(parts, body));
+            return LockFuture::under(tenure, work, set.retry_after);
+        }
+        let own = set.clone();
+        let begin = Box::pin(async move { own.begin(&lock).await });
+        let retry_after = set.retry_after;
         // The one that said it is ready is the one to be called; a clone of it may not be.
         let next = self.inner.clone();
         let ready = mem::replace(&mut self.inner, next);
-        Box::pin(serve(self.layer.clone(), ready, request))
+        LockFuture::asking(begin, ready, Request::from_parts(parts, body), retry_after)
     }
-}
-
-/// One request. Dropped at any point it drops the inner service's work first and gives the lock back then.
-async fn serve<S, Q, B>(
-    layer: Arc<LockLayer>,
-    mut inner: S,
-    request: Request<Q>,
-) -> Result<Response<LockedBody<B>>, S::Error>
-where
-    S: Service<Request<Q>, Response = Response<B>>,
-{
-    let (mut parts, body) = request.into_parts();
-    layer.incoming.clean(&mut parts.headers);
-    let lock = match layer.lock_for(&parts) {
-        Ok(Some(lock)) => lock,
-        Ok(None) => return Ok(inner.call(Request::from_parts(parts, body)).await?.map(LockedBody::free)),
-        Err(problem) => return Ok(problem.answer()),
-    };
-    let tenure = match layer.begin(&lock).await {
-        Ok(tenure) => tenure,
-        Err(problem) => return Ok(problem.answer()),
-    };
-    parts.extensions.insert(tenure.held());
-    let mut response = match under(&tenure, inner.call(Request::from_parts(parts, body))).await {
-        Ok(response) => response?,
-        Err(loss) => return Ok(problem::lost(&loss, layer.retry_after).answer()),
-    };
-    response.headers_mut().insert(FENCE, tenure.fence().into());
-    Ok(response.map(|body| LockedBody::under(tenure, body)))
-}
-
-/// Does this as long as the lock is held: it is dropped where it stands when that is lost.
-async fn under<T>(tenure: &Tenure, work: impl Future<Output = T>) -> Result<T, Loss> {
-    let (mut work, mut lost) = (pin!(work), pin!(tenure.lost()));
-    poll_fn(|context| {
-        // First the lock is looked at, so that nothing is done without it. Only who has to wait listens for its loss.
-        if tenure.check().is_ok()
-            && let Poll::Ready(done) = work.as_mut().poll(context)
-        {
-            return Poll::Ready(Ok(done));
-        }
-        lost.as_mut().poll(context).map(Err)
-    })
-    .await
 }
 
 impl fmt::Debug for LockLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { client, wait, ttl, max_hold, busy, incoming, location, .. } = self;
+        let Set { client, wait, ttl, max_hold, busy, incoming, location, .. } = &*self.0;
         let mut out = f.debug_struct("LockLayer");
         out.field("client", client).field("wait", wait).field("ttl", ttl).field("max_hold", max_hold);
         out.field("busy", busy)

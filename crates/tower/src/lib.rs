@@ -40,6 +40,7 @@ mod gate;
 mod held;
 mod layer;
 mod problem;
+mod serving;
 
 pub use crate::{
     body::LockedBody,
@@ -47,4 +48,5 @@ pub use crate::{
     held::Held,
     layer::{FENCE, LockLayer, LockService},
     problem::BusyStatus,
+    serving::LockFuture,
 };
