@@ -41,7 +41,7 @@ pub(crate) fn acquire_now(engine: &Arc<Engine>, order: Order) -> Option<Won> {
 pub(super) enum Begun {
     Won(Won),
     /// By a store that needs a future for it.
-    Untried(Box<Contender>),
+    Untried(Contender),
     Busy(Box<Contender>, Option<Busy>),
     Failed(Arc<ClaimSpec>, Series, Error),
 }
@@ -75,7 +75,7 @@ pub(super) fn begin(engine: &Arc<Engine>, order: Order) -> Begun {
                 Err(error) => Begun::Failed(spec, series, error),
             }
         }
-        None => Begun::Untried(Box::new(Contender::with(engine, order, claim))),
+        None => Begun::Untried(Contender::with(engine, order, claim)),
     }
 }
 
