@@ -33,7 +33,7 @@ const PEERS: usize = 1024;
 const SEALS: &str = "leasehold console tickets 1 ";
 
 /// What a request may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Came without a token.
     Nobody,
@@ -175,7 +175,7 @@ impl Wrong {
 }
 
 /// Whoever has one address of the sixth kind has very many: they are one peer.
-fn network(peer: IpAddr) -> IpAddr {
+pub(crate) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address @ IpAddr::V4(_) => address,

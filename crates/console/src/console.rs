@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
+    num::NonZeroU32,
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
@@ -11,10 +12,13 @@ use std::{
 use leasehold::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::{access::Access, live::Live, routes::store::Examined};
+use crate::{access::Access, live::Live, rates::Rates, routes::store::Examined};
 
 /// The most streams at a time, unless said.
 const STREAMS: usize = 1024;
+
+/// The most requests a second of each who asks, unless said.
+const RATE: NonZeroU32 = NonZeroU32::new(2000).expect("not zero");
 
 /// One store, and those who may look at it. Clones share everything.
 ///
@@ -32,6 +36,7 @@ struct Inner {
     examined: Examined,
     streams: Arc<Semaphore>,
     max_streams: usize,
+    rates: Rates,
     stopping: watch::Sender<bool>,
 }
 
@@ -44,12 +49,14 @@ pub struct ConsoleBuilder {
     hosts: BTreeSet<String>,
     page: Option<PathBuf>,
     max_streams: usize,
+    max_rate: NonZeroU32,
 }
 
 impl Console {
     /// A console of this client's store.
     pub fn builder(client: Client, access: Access) -> ConsoleBuilder {
-        ConsoleBuilder { client, access, hosts: BTreeSet::new(), page: None, max_streams: STREAMS }
+        let (hosts, page) = (BTreeSet::new(), None);
+        ConsoleBuilder { client, access, hosts, page, max_streams: STREAMS, max_rate: RATE }
     }
 
     /// Ends streams and waits, so that their connections can close.
@@ -100,6 +107,10 @@ impl Console {
             || self.0.hosts.contains(&host.to_ascii_lowercase())
     }
 
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.0.rates
+    }
+
     /// A place among the streams; `None` if there are too many.
     pub(crate) fn stream(&self) -> Option<OwnedSemaphorePermit> {
         self.0.streams.clone().try_acquire_owned().ok()
@@ -137,9 +148,15 @@ impl ConsoleBuilder {
         self
     }
 
+    /// The most requests a second of each token, and of each address that sends none. A stream is one request.
+    pub fn max_rate(mut self, requests: NonZeroU32) -> Self {
+        self.max_rate = requests;
+        self
+    }
+
     /// Makes the console, and begins to look at the store.
     pub fn build(self) -> Console {
-        let Self { client, access, hosts, page, max_streams } = self;
+        let Self { client, access, hosts, page, max_streams, max_rate } = self;
         let live = Live::start(client.clone());
         Console(Arc::new(Inner {
             client,
@@ -151,6 +168,7 @@ impl ConsoleBuilder {
             examined: Examined::default(),
             streams: Arc::new(Semaphore::new(max_streams)),
             max_streams,
+            rates: Rates::new(max_rate),
             stopping: watch::Sender::new(false),
         }))
     }

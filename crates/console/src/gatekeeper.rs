@@ -1,7 +1,7 @@
 //! What every request passes before anything else looks at it, and what every answer carries.
 //!
 //! In this order: the `Host` is ours, so that no foreign name can be pointed at us; the request does not come from a
-//! foreign page; the token is right and its role suffices; what changes anything has a JSON body and a header that no
+//! foreign page; the token is right, does not ask too often and its role suffices; what changes anything has a JSON body and a header that no
 //! form can send. Nothing is answered by what a browser attaches by itself: there are no cookies.
 
 use std::{
@@ -66,6 +66,7 @@ async fn check(console: &Console, mut request: Request) -> Result<Request, Probl
     }
     is_from_here(&request, &host)?;
     let role = role(console, &request)?;
+    console.rates().take(role, peer(&request)).map_err(|wait| too_fast(role, wait))?;
     let reads = request.method() == Method::GET || request.method() == Method::HEAD;
     if !reads && request.method() != Method::POST {
         return Err(Problem::new(
@@ -131,16 +132,29 @@ fn role(console: &Console, request: &Request) -> Result<Role, Problem> {
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
     let token = token.filter(|_| given.next().is_none()).unwrap_or("");
-    // Without a socket there is only one who asks.
-    let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip());
     // Something else than a token counts as a wrong one.
-    match console.access().judge(token, peer) {
+    match console.access().judge(token, peer(request)) {
         Verdict::Known(role) => Ok(role),
         Verdict::Wrong => Err(wrong()),
         Verdict::TooMany => {
             Err(Problem::too_many("too many wrong tokens came from your address; wait ten seconds"))
         }
     }
+}
+
+/// Who is at the other end. Without a socket there is only one who asks.
+fn peer(request: &Request) -> IpAddr {
+    request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip())
+}
+
+fn too_fast(role: Role, wait: Duration) -> Problem {
+    let detail = match role {
+        Role::Nobody => "too many requests a second came from your address; ask less often, or send a token",
+        _ => {
+            "too many requests a second came with this token; ask less often, or start the server with a higher --max-rate"
+        }
+    };
+    Problem::too_many(detail).retry_after(wait.as_secs() + 1)
 }
 
 /// What no form and no picture can send: a header of ours, and JSON. Reads the body, for whoever comes next.

@@ -17,6 +17,7 @@ mod metrics;
 mod page;
 mod pressed;
 mod problem;
+mod rates;
 mod routes;
 mod seats;
 mod series;

@@ -63,12 +63,20 @@ pub(crate) struct State {
     pub(crate) error: Option<String>,
     pub(crate) series: Series,
     pub(crate) counts: Counts,
+    pub(crate) looks: Looks,
     /// Everything since the start.
     pub(crate) total: Tallied,
     /// The last holds that were counted as broken: we may break one ourselves, and see later that it is.
     broken: VecDeque<ClaimId>,
     pub(crate) seq: u64,
     asked: Option<Instant>,
+}
+
+/// How often the store was looked at, by whether it answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looks {
+    pub(crate) seen: u64,
+    pub(crate) failed: u64,
 }
 
 /// How it stands.
@@ -179,6 +187,7 @@ impl Live {
     fn failed(&self, error: String) {
         let mut state = self.lock();
         state.error = Some(error);
+        state.looks.failed += 1;
         self.tell(&state, state.seq, Vec::new());
     }
 
@@ -186,6 +195,7 @@ impl Live {
         let now = Timestamp::now();
         let mut state = self.lock();
         (state.seen, state.at, state.error) = (Some(seen.clone()), Some(now), None);
+        state.looks.seen += 1;
         let counts = Counts::of(seen);
         let mut tallied = Tallied { held: counts.held, waiting: counts.waiting, ..Tallied::default() };
         let (before, mut news) = (state.seq, Vec::new());
@@ -332,6 +342,17 @@ mod tests {
     use leasehold::backend::Memory;
 
     use super::*;
+
+    #[tokio::test]
+    async fn looks_are_counted_by_whether_the_store_answered() {
+        let live = Live::start(Client::new(Memory::new()));
+        let before = live.state().looks;
+        live.failed("the store cannot be reached".to_owned());
+        live.saw(&Arc::default(), &[]);
+        let after = live.state().looks;
+        assert_eq!(after.failed, before.failed + 1);
+        assert!(after.seen > before.seen, "it looks by itself, too");
+    }
 
     #[tokio::test]
     async fn a_look_is_told_in_one_piece_and_without_its_changes_if_they_are_too_many() {

@@ -1,6 +1,7 @@
 //! Who is kept out: a test for each threat that the server has an answer to.
 
 use leasehold_console::{Access, Limits};
+use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -272,6 +273,69 @@ async fn connections_that_say_nothing_are_closed_and_never_keep_others_out_for_l
         let closed = tokio::time::timeout(LIMIT, socket.read_to_end(&mut rest)).await;
         drop(closed.expect("a silent connection is closed"));
     }
+}
+
+#[tokio::test]
+async fn a_thousand_who_never_end_their_request_keep_nobody_out() {
+    let mut limits = Limits::default();
+    limits.patience = 60 * LIMIT;
+    let served = Served::limited(Access::open().0, |builder| builder, limits).await;
+    let slow = half_sent(&served, 1000).await;
+    assert_eq!(served.ask("GET", "/healthz", &[], "").await.status, 200);
+    assert_eq!(served.ask("GET", "/api/v1/locks", &[], "").await.status, 200);
+    for socket in &slow {
+        let read = socket.try_read(&mut [0]);
+        assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody was closed for it");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_who_never_end_their_request_are_closed() {
+    let mut limits = Limits::default();
+    limits.patience = std::time::Duration::from_millis(200);
+    let served = Served::limited(Access::open().0, |builder| builder, limits).await;
+    for mut socket in half_sent(&served, 1000).await {
+        let mut rest = Vec::new();
+        let closed = tokio::time::timeout(LIMIT, socket.read_to_end(&mut rest)).await;
+        drop(closed.expect("a slow connection is closed"));
+    }
+    assert_eq!(served.ask("GET", "/healthz", &[], "").await.status, 200);
+}
+
+/// Connections on which the first half of a request came.
+async fn half_sent(served: &Served, count: usize) -> Vec<TcpStream> {
+    // Both ends are in this process.
+    let (files, most) = (2 * count as u64 + 500, rustix::process::getrlimit(Resource::Nofile));
+    if most.current.is_some_and(|current| current < files) {
+        let raised = Rlimit { current: Some(files), ..most };
+        rustix::process::setrlimit(Resource::Nofile, raised).expect("so many sockets may be open");
+    }
+    let mut slow = Vec::new();
+    for _ in 0..count {
+        let mut socket = TcpStream::connect(served.address).await.unwrap();
+        // A server that has closed already is right too.
+        drop(socket.write_all(b"GET /healthz HTTP/1.1\r\nHost: loc").await);
+        slow.push(socket);
+    }
+    slow
+}
+
+#[tokio::test]
+async fn whoever_asks_too_often_is_told_to_wait_and_nobody_else_is() {
+    let access = Access::with_tokens(Some(OPERATOR), Some(VIEWER)).unwrap();
+    let served = Served::with(access, |builder| builder.max_rate(1.try_into().unwrap())).await;
+    let (operator, viewer) = (bearer(OPERATOR), bearer(VIEWER));
+    // All at once: to spread them so that each is in time would take a minute.
+    let headers = [operator.as_str()];
+    let asked = (0..60).map(|_| served.ask("GET", "/api/v1/session", &headers, ""));
+    let answers = futures_util::future::join_all(asked).await;
+    assert!(answers.iter().any(|answer| answer.status == 200));
+    let refused = answers.iter().find(|answer| answer.status == 429).expect("somebody is too fast");
+    assert_eq!(refused.json()["kind"], "too_many");
+    assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(served.ask("GET", "/api/v1/session", &[&viewer], "").await.status, 200, "another token");
+    assert_eq!(served.ask("GET", "/healthz", &[], "").await.status, 200, "and who has none");
 }
 
 #[tokio::test]
