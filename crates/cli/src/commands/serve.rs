@@ -7,6 +7,7 @@ use std::{
     fs::OpenOptions,
     io::Read,
     net::SocketAddr,
+    num::NonZeroU32,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -73,6 +74,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Limits::default().per_peer)]
     max_per_address: usize,
 
+    /// The most requests a second of one token, and of one address that sends none; a stream is one
+    #[arg(long, value_name = "N", default_value = "2000")]
+    max_rate: NonZeroU32,
+
     /// Serve the page from this folder, for work on the page
     #[arg(long, value_name = "DIR", hide = true)]
     page: Option<PathBuf>,
@@ -124,7 +129,8 @@ async fn serve(
     volume: Volume,
 ) -> Result<Exit, Failure> {
     let (access, made) = tokens.access()?;
-    let mut builder = Console::builder(client.clone(), access).max_streams(args.max_streams);
+    let mut builder =
+        Console::builder(client.clone(), access).max_streams(args.max_streams).max_rate(args.max_rate);
     builder = args.allow_host.iter().fold(builder, |builder, host| builder.host(host));
     if let Some(folder) = &args.page {
         builder = builder.page(folder.clone());
