@@ -1,7 +1,8 @@
 //! Tables that fit the terminal.
 //!
 //! On a terminal that is too narrow, columns that can be had elsewhere are left out, last ones first, and then the
-//! widest are cut. Into a pipe everything is written whole.
+//! widest are cut. Where even that is too wide, more are left out, down to those that a line makes no sense without. Into a
+//! pipe everything is written whole.
 
 use std::io::{self, IsTerminal};
 
@@ -13,22 +14,36 @@ const GAP: &str = "  ";
 /// No column is cut below this.
 const NARROWEST: usize = 8;
 
-/// One column: its heading, and whether it may be left out for want of room.
+/// One column: its heading, and when it is left out for want of room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     heading: &'static str,
-    is_needed: bool,
+    shown: Shown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Always,
+    /// While there is room for it once the widest are cut.
+    Cut,
+    /// While there is room for all of it.
+    Whole,
 }
 
 impl Column {
     /// A column that is always shown.
     pub(crate) const fn needed(heading: &'static str) -> Self {
-        Self { heading, is_needed: true }
+        Self { heading, shown: Shown::Always }
+    }
+
+    /// A column that is left out where there is no room even if others are cut.
+    pub(crate) const fn wanted(heading: &'static str) -> Self {
+        Self { heading, shown: Shown::Cut }
     }
 
     /// A column that is left out where there is no room.
     pub(crate) const fn spare(heading: &'static str) -> Self {
-        Self { heading, is_needed: false }
+        Self { heading, shown: Shown::Whole }
     }
 }
 
@@ -94,25 +109,25 @@ impl Table {
     }
 
     fn leave_out(&self, widths: &mut [Option<usize>], room: usize) {
-        for at in (0..widths.len()).rev() {
-            if total(widths) <= room {
-                return;
-            }
-            if !self.columns[at].is_needed {
-                widths[at] = None;
+        for (shown, most) in [(Shown::Whole, usize::MAX), (Shown::Cut, NARROWEST)] {
+            for at in (0..widths.len()).rev().filter(|at| self.columns[*at].shown == shown) {
+                if total(widths, most) > room {
+                    widths[at] = None;
+                }
             }
         }
     }
 }
 
-fn total(widths: &[Option<usize>]) -> usize {
+/// How wide a line is, if no column is wider than this.
+fn total(widths: &[Option<usize>], most: usize) -> usize {
     let shown = widths.iter().flatten();
-    shown.clone().sum::<usize>() + GAP.len() * shown.count().saturating_sub(1)
+    shown.clone().map(|width| *width.min(&most)).sum::<usize>() + GAP.len() * shown.count().saturating_sub(1)
 }
 
 /// Cuts the widest column, column by column, until all fit or none can be cut any more.
 fn narrow(widths: &mut [Option<usize>], room: usize) {
-    while total(widths) > room {
+    while total(widths, usize::MAX) > room {
         match widths.iter_mut().flatten().max() {
             Some(widest) if *widest > NARROWEST => *widest -= 1,
             _ => return,
@@ -168,6 +183,29 @@ mod tests {
         assert_eq!(body.lines().next().unwrap(), "order:42     backup 471…");
         for line in body.lines() {
             assert!(text::width(line) <= 24, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_narrowest_terminal_keeps_what_a_line_makes_no_sense_without() {
+        let columns = [
+            Column::needed("NAME"),
+            Column::wanted("KIND"),
+            Column::needed("HOLDER"),
+            Column::wanted("HELD"),
+        ];
+        let mut table = Table::new(&columns);
+        table.push(&["a long name", "exclusive", "backup 4711@web-3", "3s"].map(str::to_owned));
+        for (room, expected) in [
+            (80, "a long name  exclusive  backup 4711@web-3  3s"),
+            (32, "a long …  exclusi…  backup …  3s"),
+            (31, "a long n…  exclusive  backup 4…"),
+            (18, "a long …  backup …"),
+            (1, "a long …  backup …"),
+        ] {
+            let mut widths = table.wishes();
+            table.leave_out(&mut widths, room);
+            assert_eq!(table.render(&mut widths, Some(room)).1.trim_end(), expected, "{room}");
         }
     }
 

@@ -25,9 +25,9 @@ const PAGE: usize = 500;
 
 const COLUMNS: [Column; 8] = [
     Column::needed("NAME"),
-    Column::needed("SCHEDULE"),
+    Column::wanted("SCHEDULE"),
     Column::needed("STATE"),
-    Column::needed("LAST"),
+    Column::wanted("LAST"),
     Column::needed("NEXT"),
     Column::spare("DONE"),
     Column::spare("FAILED"),

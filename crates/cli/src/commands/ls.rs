@@ -23,11 +23,11 @@ const PAGE: usize = 500;
 
 const COLUMNS: [Column; 8] = [
     Column::needed("NAME"),
-    Column::needed("KIND"),
+    Column::wanted("KIND"),
     Column::needed("HOLDER"),
-    Column::needed("HELD"),
+    Column::wanted("HELD"),
     Column::needed("LEASE"),
-    Column::needed("WAITING"),
+    Column::wanted("WAITING"),
     Column::spare("LABEL"),
     Column::spare("ID"),
 ];

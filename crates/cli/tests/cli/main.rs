@@ -12,6 +12,7 @@ mod cron;
 mod doctor;
 mod elect;
 mod listing;
+mod outage;
 mod run;
 mod serve;
 mod settings;

@@ -1,6 +1,11 @@
 //! The terminal: lent to the child, and given back.
 
-use std::{fs::File, io::Write, os::fd::OwnedFd, process::Stdio};
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::OwnedFd,
+    process::Stdio,
+};
 
 use crate::common::{Outcome, Place, undisturbed, wait_until};
 
@@ -89,5 +94,45 @@ fn break_shows_who_holds_the_lock_and_asks() {
         let script = format!("echo ready >> $LOG; $EXE break x --id {id} --reason r");
         let asked = on_a_terminal(&place, &script, format!("{answer}\n").as_bytes());
         assert_eq!((asked.code, place.show("x")["state"].as_str()), (0, Some(state)), "{answer:?}");
+    }
+}
+
+/// What the list looks like on a terminal of so many columns.
+fn listed(place: &Place, columns: u16) -> String {
+    let size = nix::pty::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = nix::pty::openpty(Some(&size), None).unwrap();
+    let mut command = place.leasehold(&["ls"]);
+    let mut child = command.stdout(terminal.slave).stderr(Stdio::piped()).spawn().unwrap();
+    // Its own end of the terminal: what is read ends with the child.
+    drop(command);
+    let (mut screen, mut shown) = (File::from(terminal.master), Vec::new());
+    // The last one to close a terminal leaves an error behind, not an end.
+    let _ = screen.read_to_end(&mut shown);
+    let (mut said, status) = (String::new(), child.wait().unwrap());
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(status.success() && said.is_empty(), "{columns} columns: {status} {said}");
+    String::from_utf8(shown).unwrap()
+}
+
+#[test]
+fn a_list_is_legible_on_the_narrowest_terminal() {
+    let place = Place::new();
+    for name in ["order:4711-of-a-customer-with-a-long-name", "锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁"]
+    {
+        assert_eq!(place.run(&["acquire", name, "--ttl", "1h"]).code, 0);
+    }
+    for columns in [1, 2, 7, 8, 12, 19, 20, 29, 30, 79] {
+        let shown = listed(&place, columns);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines.len() == 3 && lines[0].starts_with("NAME"), "{columns} columns: {shown}");
+        for begins in ["order:", "锁锁"] {
+            assert!(lines.iter().any(|line| line.starts_with(begins)), "{columns} columns: {shown}");
+        }
+        if columns >= 30 {
+            assert!(
+                lines.iter().all(|line| line.chars().count() <= columns.into()),
+                "{columns} columns: {shown}"
+            );
+        }
     }
 }
