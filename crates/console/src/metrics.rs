@@ -58,12 +58,12 @@ fn names(out: &mut Text, state: &Known) {
     let help = "Holds with less than ten seconds of lease left, as last seen.";
     out.gauge("lock_expiring", help, whole(counts.expiring));
     let locks = || seen.into_iter().flat_map(|seen| seen.locks.values());
-    let waited = locks().flat_map(|lock| lock.waiters.iter().map(|waiter| waiter.waited)).max();
-    let held = locks().flat_map(|lock| lock.holders.iter().map(|holder| holder.held_for)).max();
+    let longest_wait = locks().flat_map(|lock| lock.waiters.iter().map(|waiter| waiter.waited)).max();
+    let longest_hold = locks().flat_map(|lock| lock.holders.iter().map(|holder| holder.held_for)).max();
     let help = "How long the one who waits longest has waited, as last seen.";
-    out.gauge("lock_longest_wait_seconds", help, seconds(waited));
+    out.gauge("lock_longest_wait_seconds", help, seconds(longest_wait));
     let help = "How long the one who holds longest has held, as last seen.";
-    out.gauge("lock_longest_hold_seconds", help, seconds(held));
+    out.gauge("lock_longest_hold_seconds", help, seconds(longest_hold));
 }
 
 /// What was seen to happen since the start: what came and went between two looks was not.

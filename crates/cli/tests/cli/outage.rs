@@ -2,7 +2,7 @@
 
 use std::{fs, fs::File, process::Child};
 
-use leasehold_testkit::servers::{Redis, start_or_skip};
+use leasehold_testkit::servers::{redis::Redis, start_or_skip};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
