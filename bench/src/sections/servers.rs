@@ -76,7 +76,7 @@ fn started<S: Any>(server: S, url: impl Fn(&S) -> String) -> Result<Started, Sta
 }
 
 impl Store {
-    /// Starts it; `None`, with the reason, if it is not installed.
+    /// Starts it. One that is not installed is no failure: the inner error says what is missing.
     pub(super) fn start(&self) -> Result<Result<Started, String>, String> {
         match (self.start)() {
             Ok(started) => Ok(Ok(started)),

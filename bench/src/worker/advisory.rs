@@ -12,6 +12,8 @@ use tokio::{
 };
 use tokio_postgres::{Client, NoTls, Statement};
 
+use super::text;
+
 /// Sessions of one process.
 const SESSIONS: usize = 16;
 
@@ -87,8 +89,4 @@ impl Session {
         let unlock = client.prepare("SELECT pg_advisory_unlock(hashtext($1))").await.map_err(text)?;
         Ok(Self { client, lock, unlock, _driver: driver })
     }
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

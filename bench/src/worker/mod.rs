@@ -26,3 +26,9 @@ pub(crate) fn run(words: &[String]) -> Option<Result<(), String>> {
         }
     })
 }
+
+/// What went wrong, in a sentence.
+#[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -13,6 +13,8 @@ mod zookeeper;
 
 use leasehold_workload::{Ask, perform};
 
+use super::text;
+
 /// Which store it is, the URL says.
 pub(super) fn run(ask: &Ask) -> Result<(), String> {
     match ask.url.split_once(':').map(|(scheme, _)| scheme) {
@@ -29,8 +31,4 @@ pub(super) fn run(ask: &Ask) -> Result<(), String> {
 /// Of about the size of a record with one holder.
 fn record() -> String {
     "x".repeat(300)
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
