@@ -15,7 +15,7 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     for round in 0..rounds {
         let run = |contender: &Contender| exact(stage.run(Task::new(contender, "hold", tasks, 0.0))?, tasks);
         field.round(round, findings, run, |contender, ran| {
-            seconds.push(&contender.name, tasks, ran.seconds())
+            seconds.push(&contender.name, tasks, ran.seconds());
         });
     }
     let local = seconds.median("local semaphore", tasks);

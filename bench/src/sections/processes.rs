@@ -22,7 +22,7 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
     for round in 0..rounds {
         let run = |contender: &Contender| exact(stage.run(task(contender, tasks))?, tasks);
         field.round(round, findings, run, |contender, ran| {
-            seconds.push(&contender.name, tasks, ran.seconds())
+            seconds.push(&contender.name, tasks, ran.seconds());
         });
     }
     let count = |contender: &Contender| {

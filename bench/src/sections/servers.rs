@@ -30,48 +30,46 @@ pub(super) struct Started {
 }
 
 pub(super) const ETCD: Store =
-    Store { name: "etcd", id: "etcd", start: || started(Etcd::start()?, Etcd::url) };
+    Store { name: "etcd", id: "etcd", start: || started(Etcd::start(), Etcd::url) };
 
 pub(super) const ZOOKEEPER: Store =
-    Store { name: "ZooKeeper", id: "zookeeper", start: || started(ZooKeeper::start()?, ZooKeeper::url) };
+    Store { name: "ZooKeeper", id: "zookeeper", start: || started(ZooKeeper::start(), ZooKeeper::url) };
 
 pub(super) const POSTGRES: Store = Store {
     name: "PostgreSQL",
     id: "postgres",
-    start: || started(Postgres::start()?, |server| server.url("postgres")),
+    start: || started(Postgres::start(), |server| server.url("postgres")),
 };
 
 pub(super) const MARIADB: Store = Store {
     name: "MariaDB",
     id: "mysql",
-    start: || started(MySql::start(Brand::MariaDb)?, |server| server.url("mysql")),
+    start: || started(MySql::start(Brand::MariaDb), |server| server.url("mysql")),
 };
 
 pub(super) const MONGODB: Store =
-    Store { name: "MongoDB", id: "mongodb", start: || started(Mongodb::start()?, Mongodb::url) };
+    Store { name: "MongoDB", id: "mongodb", start: || started(Mongodb::start(), Mongodb::url) };
 
 pub(super) const MONGODB_SET: Store = Store {
     name: "MongoDB, replica set of 3",
     id: "mongodb",
-    start: || started(ReplicaSet::start()?, ReplicaSet::url),
+    start: || started(ReplicaSet::start(), ReplicaSet::url),
 };
 
 pub(super) const MEMCACHED: Store =
-    Store { name: "memcached", id: "memcached", start: || started(Memcached::start()?, Memcached::url) };
+    Store { name: "memcached", id: "memcached", start: || started(Memcached::start(), Memcached::url) };
 
 pub(super) const VALKEY: Store = Store {
     name: "Valkey",
     id: "valkey",
-    start: || started(Redis::start_as(&Setup::new().with_brand(redis::Brand::Valkey))?, Redis::url),
+    start: || started(Redis::start_as(&Setup::new().with_brand(redis::Brand::Valkey)), Redis::url),
 };
 
-pub(super) const REDLOCK: Store = Store {
-    name: "Redlock of 5",
-    id: "redlock",
-    start: || started(Independent::start(5)?, Independent::url),
-};
+pub(super) const REDLOCK: Store =
+    Store { name: "Redlock of 5", id: "redlock", start: || started(Independent::start(5), Independent::url) };
 
-fn started<S: Any>(server: S, url: impl Fn(&S) -> String) -> Result<Started, StartError> {
+fn started<S: Any>(server: Result<S, StartError>, url: impl Fn(&S) -> String) -> Result<Started, StartError> {
+    let server = server?;
     Ok(Started { url: url(&server), _server: Box::new(server) })
 }
 
