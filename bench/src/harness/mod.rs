@@ -141,6 +141,13 @@ impl Stage {
             "counter" | "hold" => format!("{problem}; {} of {} had counted", number.read(), task.tasks),
             _ => problem,
         })?;
+        if task.scenario == "pairs" {
+            let failed: u64 = said.iter().map(|said| said.errors).sum();
+            // Others may fail now and then, and are as slow as that makes them.
+            if said.iter().any(|said| said.done == 0) || (failed > 0 && !task.contender.is_peer()) {
+                return Err(format!("{failed} pairs failed, or none was done"));
+            }
+        }
         Ok((Ran { said, seen, counted: number.read() }, counted))
     }
 }

@@ -53,9 +53,12 @@ struct Tables {
 #[expect(clippy::unnecessary_wraps, reason = "sections have one shape, and some can fail")]
 pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), String> {
     let runs = 2 * stage.args.rounds() + 2 * handoff_rounds(stage);
-    stage.progress.section("other stores", STORES.len() * runs);
+    // A set takes long to start, and no target is about it.
+    let stores: Vec<_> =
+        STORES.iter().filter(|measured| measured.pair.is_some() || !stage.args.quick).collect();
+    stage.progress.section("other stores", stores.len() * runs);
     let mut tables = Tables::new();
-    for measured in STORES {
+    for measured in stores {
         match measured.store.start() {
             Ok(Ok(server)) => {
                 let pair = pairs(stage, findings, measured, &server.url, &mut tables.pairs);
@@ -63,22 +66,32 @@ pub(super) fn run(stage: &mut Stage, findings: &mut Findings) -> Result<(), Stri
             }
             Ok(Err(missing)) => {
                 tables.pairs.row([measured.store.name, &missing, "", "", "", ""].map(str::to_owned));
-                for id in measured.pair.into_iter().chain(measured.handoff.iter().map(|(id, _)| *id)) {
-                    findings.target(id, Err(missing.clone()));
-                }
+                measured.none(findings, &missing);
             }
-            Err(problem) => findings.wrong(true, problem),
+            Err(problem) => {
+                measured.none(findings, &problem);
+                findings.wrong(true, problem);
+            }
         }
     }
     findings.tables.extend([tables.pairs, tables.handoff]);
     Ok(())
 }
 
+impl Measured {
+    /// There are no figures for it.
+    fn none(&self, findings: &mut Findings, why: &str) {
+        for id in self.pair.into_iter().chain(self.handoff.iter().map(|(id, _)| *id)) {
+            findings.target(id, Err(why.to_owned()));
+        }
+    }
+}
+
 impl Tables {
     fn new() -> Self {
         let note = "One task: an acquisition and its release, beside the requests that these need, made by the same \
                     client library alone: as many round trips, as much written, as sure. Of these servers \
-                    only etcd waits for a disk here.";
+                    only etcd, and MongoDB where it finds no room in memory, wait for a disk here.";
         let head =
             ["store", "leasehold, pairs/s", "bare requests, pairs/s", "×", "p50 µs, leasehold", "bare"];
         let pairs = Table::new("Other stores: uncontended", note, &head);

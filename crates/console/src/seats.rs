@@ -1,4 +1,5 @@
-//! How many connections each address has: one of them must not take every place there is.
+//! How many connections each address has: one of them must not take every place there is. Whoever asks says what counts as
+//! one address: of IPv6, a whole network.
 
 use std::{
     collections::HashMap,

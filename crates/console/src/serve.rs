@@ -26,6 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::{
+    access::network,
     console::Console,
     pressed::Pressed,
     routes::router,
@@ -159,7 +160,7 @@ impl Server {
                 Some(_) = open.join_next(), if !open.is_empty() => {}
                 taken = accept(&listener, &places) => {
                     if let Some((socket, peer, place)) = taken {
-                        if let Some(seat) = seats.take(peer.ip(), limits.per_peer) {
+                        if let Some(seat) = seats.take(network(peer.ip()), limits.per_peer) {
                             open.spawn(serving.clone().connection(socket, Peer(peer), (place, seat)));
                         } else {
                             tracing::debug!(%peer, "too many connections of this address");

@@ -110,13 +110,28 @@ fn prefix_refusal(prefix: &str) -> Option<&'static str> {
         Some(
             "the prefix must end with its only colon, as in shop: or prod/shop:, or names would be in two prefixes",
         )
-    } else if prefix.matches('{').count() != prefix.matches('}').count() {
-        Some("the prefix must close as many braces as it opens")
+    } else if !closes_braces(prefix) {
+        Some("the prefix must close the braces that it opens, with something in them")
+    } else if prefix.chars().any(char::is_control) {
+        Some("the prefix has a control character; use visible characters")
+    } else if prefix.len() >= MAX_NAME {
+        Some("the prefix leaves no room for names, which have 512 bytes with it")
     } else if RESERVED.iter().any(|reserved| prefix.starts_with(reserved)) {
         Some("the prefix begins like what stores keep beside locks; choose another")
     } else {
         None
     }
+}
+
+fn closes_braces(prefix: &str) -> bool {
+    let mut braces = prefix.char_indices().filter(|(_, sign)| matches!(sign, '{' | '}'));
+    while let Some((open, sign)) = braces.next() {
+        let closed = braces.next().filter(|(_, sign)| *sign == '}');
+        if sign != '{' || closed.is_none_or(|(close, _)| close == open + 1) {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -145,8 +160,10 @@ mod tests {
 
     #[test]
     fn a_prefix_ends_with_its_only_colon() {
-        for bad in ["shop", "a:b:", ":a", "::", "{app:", "app}:", "redisson_lock_queue:", "leasehold_waits:"]
-        {
+        let long = format!("{}:", "x".repeat(MAX_NAME));
+        let braces = ["{app:", "app}:", "}app{:", "{}:", "{a{b}}:"];
+        let others = ["shop", "a:b:", ":a", "::", "redisson_lock_queue:", "leasehold_waits:", "a\n:", &long];
+        for bad in braces.into_iter().chain(others) {
             assert!(Key::new(bad, "a").is_err() && Key::existing(bad, "a").is_err(), "{bad}");
             assert!(Key::beginning(bad, "").is_err(), "{bad}");
         }

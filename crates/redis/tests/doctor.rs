@@ -219,8 +219,6 @@ async fn names_that_a_cluster_would_tear_apart_are_told_with_the_prefix() {
     }
     let prefixed = Client::builder(stage.store().await).prefix("{app}:").build();
     assert_eq!(prefixed.diagnose_name("a}b").unwrap()[0].severity, Severity::Good);
-    let prefixed = Client::builder(stage.store().await).prefix("{}:").build();
-    assert_eq!(prefixed.diagnose_name("{a}b").unwrap()[0].severity, Severity::Note);
 }
 
 #[tokio::test]

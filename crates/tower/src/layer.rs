@@ -48,6 +48,9 @@ type Made = dyn Fn(&Client, &str, &Parts) -> Lock + Send + Sync;
 ///
 /// A client that does not read its response keeps the lock: give it an end by [`max_hold`](Self::max_hold). A release is not
 /// waited for, so a client that asks again at once can come before it: without any [`wait`](Self::wait) it may find itself.
+/// The functions that choose the lock run when the service is called, and a lock within the process is taken there if it is
+/// free: a response that is asked for and never polled keeps it until it is dropped.
+///
 /// A connection that is upgraded is under the lock no more. Of two layers, one in the other, handlers see the inner one's lock
 /// and clients the outer one's fence.
 ///
@@ -280,7 +283,11 @@ where
         let lock = match set.lock_for(&parts) {
             Ok(Some(lock)) => lock,
             Ok(None) => return LockFuture::free(self.inner.call(Request::from_parts(parts, body))),
-            Err(problem) => return LockFuture::refused(problem),
+            Err(problem) => {
+                // Whatever it set aside for this request when it said that it is ready, it gets back.
+                self.inner = self.inner.clone();
+                return LockFuture::refused(problem);
+            }
         };
         if let Some(guard) = lock.try_now() {
             let tenure = Tenure::new(guard);

@@ -6,7 +6,7 @@
 
 use std::{
     fmt,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -114,6 +114,10 @@ where
                 StageParts::Working { work } => work,
                 StageParts::Over => panic!("a future is not polled after it is done"),
             };
+            if this.tenure.is_some() {
+                // A lock that is had on the spot never makes us wait; a task that only serves such must still let others run.
+                ready!(pin!(tokio::task::consume_budget()).poll(context));
+            }
             let worked = ready!(under(this.tenure.as_ref(), this.loss, work, context));
             // What is done is dropped under the lock.
             this.stage.set(Stage::Over);

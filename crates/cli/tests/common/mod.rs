@@ -127,9 +127,10 @@ impl Running {
 
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Outcome {
-        let mut child = self.0.take().unwrap();
+        // It is still ours to end if it does not end by itself.
+        let child = self.0.as_mut().unwrap();
         wait_until("the end of a process", || child.try_wait().unwrap().is_some());
-        finished(&mut child)
+        finished(&mut self.0.take().unwrap())
     }
 
     /// Kills it and takes note of its end.

@@ -45,6 +45,9 @@ static STORES: AtomicU64 = AtomicU64::new(1);
 /// So many names keep their records though nobody uses them: most will be used again at once, or never.
 const LINGERING: usize = 64;
 
+/// Less than this is not worth a look through all of it.
+const LEAST_SWEPT: usize = 2048;
+
 /// All that the store keeps.
 #[derive(Debug, Default)]
 struct Shelves {
@@ -61,7 +64,7 @@ struct Shelves {
     cell_version: u64,
     /// The time of the last step that asked for it.
     seen: Moment,
-    /// How many records there may be before they are swept.
+    /// How much there may be before it is swept.
     sweep_at: usize,
 }
 
@@ -185,6 +188,7 @@ impl RecordStore for Memory {
         let cell = Cell { name: name.to_owned(), version: shelves.cell_version, value: value.to_vec() };
         let until = ttl.map(|ttl| Moment(now.0.saturating_add(ttl.as_micros() as u64)));
         shelves.cells.insert(name.to_owned(), (cell, until));
+        shelves.sweep(now);
         Ok(CellWrite::Written(shelves.cell_version))
     }
 
@@ -256,15 +260,21 @@ impl Shelves {
             if entry.get().record.is_vacant() {
                 let Kept { record, .. } = entry.remove();
                 self.floor = self.floor.max(record.fence());
-                self.spare = Some(record);
+                self.spare = record.is_small().then_some(record);
+                self.sweep_at = self.sweep_at.min(LEAST_SWEPT.max(4 * self.len()));
             }
         }
+    }
+
+    /// How much is kept, of all kinds.
+    fn len(&self) -> usize {
+        self.records.len() + self.cells.len() + self.limiters.len()
     }
 
     /// Removes what only time has emptied: nobody may ever ask for those names again. Not at each step: looking through
     /// all of them now and then costs little per step.
     fn sweep(&mut self, now: Moment) {
-        if self.records.len() <= self.sweep_at {
+        if self.len() <= self.sweep_at {
             return;
         }
         let floor = &mut self.floor;
@@ -276,7 +286,7 @@ impl Shelves {
         });
         self.cells.retain(|_, (_, until)| until.is_none_or(|until| until > now));
         self.limiters.retain(|_, limiter| !limiter.is_over(now));
-        self.sweep_at = (self.records.len() * 2).max(2048);
+        self.sweep_at = LEAST_SWEPT.max(2 * self.len());
     }
 
     fn ring(&self, wakes: &[Wake]) {
@@ -315,6 +325,7 @@ impl Shelves {
             (RateStep::TrySet { .. }, Some(limiter)) => RateAnswer::Kept(limiter.rate()),
             (RateStep::Set { rate, .. } | RateStep::TrySet { rate, .. }, _) => {
                 self.limiters.insert(key.full().into(), Limiter::new(rate, now));
+                self.sweep(now);
                 RateAnswer::Set
             }
             (_, None) => RateAnswer::Unset,
@@ -343,5 +354,21 @@ impl Bell for MemoryBell {
             // The store dropped our bell: the claim is being released and will not wait again.
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_swept_whatever_it_is() {
+        let mut shelves = Shelves::default();
+        for time in 0..20_000 {
+            let cell = Cell { name: time.to_string(), version: 1, value: Vec::new() };
+            shelves.cells.insert(cell.name.clone(), (cell, Some(Moment(time + 10))));
+            shelves.sweep(Moment(time));
+        }
+        assert!(shelves.cells.len() <= LEAST_SWEPT + 1, "{}", shelves.cells.len());
     }
 }

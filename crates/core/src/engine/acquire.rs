@@ -108,8 +108,10 @@ pub(super) fn held(
     if is_cohort(&hold.spec) {
         hold.engine.gate.passes(&hold);
     }
-    observe::granted(&hold);
-    Ok(Won::new(hold, grant.fence))
+    // Whatever a subscriber does, the lock is somebody's to give back by now.
+    let won = Won::new(hold, grant.fence);
+    won.hold().map(observe::granted);
+    Ok(won)
 }
 
 /// A claim that is neither won nor withdrawn yet.
@@ -185,14 +187,14 @@ impl Contender {
     /// Moves the claim into a task of its own and awaits its answer; going away is hanging up.
     async fn stand(self, busy: Option<Busy>) -> Result<Acquired> {
         let engine = self.engine.clone();
+        let patience = self.patience.and_a_little();
         let ticket = match engine.wait_ticket() {
             Ok(ticket) => ticket,
             Err(error) => {
-                engine.carry_on(self.retreat()).await;
+                patience.bear(&engine.clock, engine.carry_on(self.retreat())).await;
                 return Err(error);
             }
         };
-        let patience = self.patience.and_a_little();
         let (answer, answered) = oneshot::channel();
         let task = engine.runtime.spawn(self.live(busy, ticket, answer).in_current_span());
         let mut standing = Standing { janitor: &engine.janitor, task: Some(task) };

@@ -29,9 +29,9 @@ impl Tally {
 
     /// Begins one more, unless so many are open already.
     pub(super) fn ticket_within(&self, most: usize) -> Option<Ticket> {
-        let before = self.0.open.fetch_add(1, Ordering::SeqCst);
-        let ticket = Ticket(self.clone());
-        (before < most).then_some(ticket)
+        let more = |open| (open < most).then_some(open + 1);
+        let begun = self.0.open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+        begun.ok().map(|_| Ticket(self.clone()))
     }
 
     /// How many are open.

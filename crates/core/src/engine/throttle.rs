@@ -42,7 +42,10 @@ impl Wanting<'_> {
         if self.patience == Patience::None {
             return ask(engine, self.key, asked).await;
         }
-        let _ticket = engine.wait_ticket()?;
+        let _ticket = match engine.wait_ticket() {
+            Ok(ticket) => ticket,
+            Err(full) => return self.ask_only(asked, full).await,
+        };
         let place = engine.limits.join(self.key, Busy::default());
         let turn = tokio::select! {
             biased;
@@ -52,6 +55,17 @@ impl Wanting<'_> {
         match turn {
             Some(_turn) => self.wait(asked, &place).await,
             None => engine.limits.line(self.key).as_ref().map(later).ok_or_else(unanswered),
+        }
+    }
+
+    /// For one who may not wait: what can be had at once is, unless others wait for it.
+    async fn ask_only(&self, asked: RateStep, full: Error) -> Result<RateAnswer> {
+        if self.engine.limits.line(self.key).is_some() {
+            return Err(full);
+        }
+        match self.ask_in_time(asked).await {
+            Ok(RateAnswer::Later { .. }) => Err(full),
+            settled => settled,
         }
     }
 

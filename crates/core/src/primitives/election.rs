@@ -18,6 +18,7 @@ use crate::{
     },
     error::{Error, ErrorKind, Operation, Result},
     id::ClaimId,
+    key::Key,
     span::Span,
     who::Who,
 };
@@ -212,10 +213,10 @@ impl Client {
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<String>, Option<String>)> {
+        let ours = Key::beginning(self.prefix(), "")?;
         let page = self.backend().list_cells(Proclaimed::CELLS, cursor, limit.clamp(1, 1000)).await;
         let page = page.map_err(|error| error.during(Operation::Inspect))?;
-        let name =
-            |cell: &str| cell.strip_prefix(Proclaimed::CELLS)?.strip_prefix(self.prefix()).map(str::to_owned);
+        let name = |cell: &str| cell.strip_prefix(Proclaimed::CELLS)?.strip_prefix(&*ours).map(str::to_owned);
         Ok((page.cells.iter().filter_map(|cell| name(&cell.name)).collect(), page.next))
     }
 }

@@ -3,7 +3,10 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,7 +22,8 @@ use http_body_util::BodyExt;
 use leasehold_core::{Client, ErrorKind, backend::Memory};
 use leasehold_testkit::scripted::{Fault, Script, Scripted, Verb};
 use leasehold_tower::{BusyStatus, FENCE, Held, LockLayer};
-use tower::{Layer, ServiceExt, service_fn};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::service::{by_path, memory};
 
@@ -218,4 +222,56 @@ async fn operators_see_the_line_that_made_the_layer() {
     let location = state.holders[0].location.as_ref().unwrap().to_string();
     assert!(location.ends_with(&format!("tests/http/layer.rs:{line}")), "{location}");
     drop(response);
+}
+
+#[tokio::test]
+async fn locks_that_are_had_on_the_spot_let_others_run() {
+    let (client, ran) = (memory().client, Arc::new(AtomicBool::new(false)));
+    let other = tokio::spawn({
+        let ran = ran.clone();
+        async move { ran.store(true, Ordering::SeqCst) }
+    });
+    let layer = by_path(&client);
+    for _ in 0..10_000 {
+        assert_eq!(answer(layer.clone(), request("/a/one")).await.0, StatusCode::OK);
+    }
+    assert!(ran.load(Ordering::SeqCst), "a task that is always served at once keeps the thread to itself");
+    other.await.unwrap();
+}
+
+/// Sets something aside when it says that it is ready, as a limit on requests does.
+struct Limited {
+    seats: Arc<Semaphore>,
+    seat: Option<OwnedSemaphorePermit>,
+}
+
+impl Clone for Limited {
+    fn clone(&self) -> Self {
+        Self { seats: self.seats.clone(), seat: None }
+    }
+}
+
+impl Service<Request<Body>> for Limited {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.seat = self.seats.clone().try_acquire_owned().ok();
+        if self.seat.is_some() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn call(&mut self, _request: Request<Body>) -> Self::Future {
+        self.seat = None;
+        std::future::ready(Ok(Response::new(Body::empty())))
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_keeps_nothing_of_the_inner_service() {
+    let (client, seats) = (memory().client, Arc::new(Semaphore::new(1)));
+    let layer = LockLayer::checked(&client, |_| Err::<Option<String>, _>("name an order"));
+    let mut service = layer.layer(Limited { seats: seats.clone(), seat: None });
+    let refused = service.ready().await.unwrap().call(request("/")).await.unwrap();
+    assert_eq!((refused.status(), seats.available_permits()), (StatusCode::BAD_REQUEST, 1));
 }

@@ -158,6 +158,11 @@ impl Record {
         }
     }
 
+    /// It has not the room of a crowd, which whatever comes next would keep.
+    pub(super) fn is_small(&self) -> bool {
+        self.waiters.capacity() <= 16 && self.holders.capacity() <= 16
+    }
+
     /// The newest fence given out.
     pub fn fence(&self) -> u64 {
         self.fence
