@@ -198,7 +198,8 @@ mod tests {
         table.push(&["a long name", "exclusive", "backup 4711@web-3", "3s"].map(str::to_owned));
         for (room, expected) in [
             (80, "a long name  exclusive  backup 4711@web-3  3s"),
-            (32, "a long …  exclusi…  backup …  3s"),
+            (34, "a long …  exclusi…  backup …  3s"),
+            (32, "a long na…  exclusive  backup 4…"),
             (31, "a long n…  exclusive  backup 4…"),
             (18, "a long …  backup …"),
             (1, "a long …  backup …"),
