@@ -8,6 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use leasehold_core::Retry;
 use tokio::{
     sync::Notify,
     task::JoinHandle,
@@ -23,8 +24,9 @@ const LATER: Duration = Duration::from_micros(2 * GRAIN + GRAIN / 4);
 /// How often others may be in the way before it is left to the next.
 const TRIES: u32 = 16;
 
-/// Between two of these, others get on.
+/// Between two of these, others get on: ever longer, since a server that tidies its tables by itself may need seconds.
 const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long one sweep may take altogether.
 const MOST: Duration = Duration::from_secs(60);
@@ -85,17 +87,22 @@ async fn all<F: Future<Output = Tried<u64>>>(sweep: impl Fn() -> F) {
             Err(Failure::GaveWay(_)) => failures += 1,
             Err(Failure::Final(error)) => {
                 tracing::debug!(%error, "rows were not swept");
-                return;
+                if error.retry() == Retry::No {
+                    return;
+                }
+                failures += 1;
             }
         }
-        sleep(PAUSE).await;
+        sleep(LONGEST_PAUSE.min(PAUSE * (1 << failures))).await;
     }
-    tracing::debug!("rows were not swept: others were in the way");
+    tracing::debug!("rows were not swept: others were in the way, or the server was");
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    use leasehold_core::ErrorKind;
 
     use super::*;
 
@@ -130,6 +137,25 @@ mod tests {
         assert_eq!(count.load(Ordering::Relaxed), 1, "they cannot be due yet");
         sleep(LATER * 5).await;
         assert_eq!(count.load(Ordering::Relaxed), 3, "after the first, and once more after all the others");
+    }
+
+    /// How often a sweep is tried by a store that is opened, of which the first two fail so.
+    async fn tries_after_two(kind: ErrorKind) -> u64 {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        let _sweeper = Sweeper::start(move || {
+            let failed = counted.fetch_add(1, Ordering::Relaxed) < 2;
+            let error = leasehold_core::Error::new(kind, leasehold_core::Operation::Inspect, "not now");
+            async move { if failed { Err(Failure::Final(error)) } else { Ok(0) } }
+        });
+        sleep(LATER).await;
+        count.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_could_not_is_asked_again_and_one_that_will_not_is_left_alone() {
+        assert_eq!(tries_after_two(ErrorKind::Unavailable).await, 3);
+        assert_eq!(tries_after_two(ErrorKind::Denied).await, 1);
     }
 
     #[tokio::test(start_paused = true)]
