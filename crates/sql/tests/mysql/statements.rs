@@ -97,9 +97,11 @@ async fn rows_nobody_uses_are_removed_and_fences_go_on() {
     let last = leave_rows(&store).await;
     let mut held = claim(&store, "held");
     win(&mut held).await;
-    // As if it had been an hour ago.
+    // As if it had been an hour ago, and a lease; it is due at the end of some ten minutes after that.
     plain
-        .query_drop("UPDATE leasehold_record SET due = due - 3600000000 - 600000000 WHERE name <> 'held'")
+        .query_drop(
+            "UPDATE leasehold_record SET due = due - 3600000000 - 600000000 - 60000000 WHERE name <> 'held'",
+        )
         .await
         .unwrap();
     assert_eq!(plain.affected_rows(), u64::from(LEFT) + 1);

@@ -86,8 +86,9 @@ async fn rows_nobody_uses_are_removed_and_fences_go_on() {
     let last = leave_rows(&store).await;
     let mut held = claim(&store, "held");
     win(&mut held).await;
-    // As if it had been an hour ago.
-    let age = "UPDATE leasehold_record SET due = due - 3600000000 - 600000000 WHERE name <> 'held'";
+    // As if it had been an hour ago, and a lease; it is due at the end of some ten minutes after that.
+    let age =
+        "UPDATE leasehold_record SET due = due - 3600000000 - 600000000 - 60000000 WHERE name <> 'held'";
     assert_eq!(plain.execute(age, &[]).await.unwrap(), u64::from(LEFT) + 1);
     let (store, rows) = (place.open().await, "SELECT count(*) FROM leasehold_record");
     eventually(async || plain.query_one(rows, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
