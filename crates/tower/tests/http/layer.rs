@@ -227,7 +227,8 @@ async fn operators_see_the_line_that_made_the_layer() {
 #[tokio::test]
 async fn locks_that_are_had_on_the_spot_let_others_run() {
     let (client, ran) = (memory().client, Arc::new(AtomicBool::new(false)));
-    let other = tokio::spawn({
+    let mut other = tokio::task::JoinSet::new();
+    other.spawn({
         let ran = ran.clone();
         async move { ran.store(true, Ordering::SeqCst) }
     });
@@ -236,7 +237,7 @@ async fn locks_that_are_had_on_the_spot_let_others_run() {
         assert_eq!(answer(layer.clone(), request("/a/one")).await.0, StatusCode::OK);
     }
     assert!(ran.load(Ordering::SeqCst), "a task that is always served at once keeps the thread to itself");
-    other.await.unwrap();
+    other.join_all().await;
 }
 
 /// Sets something aside when it says that it is ready, as a limit on requests does.
