@@ -5,6 +5,7 @@
 mod api;
 mod client;
 mod jobs;
+mod numbers;
 mod security;
 mod streams;
 mod tls;
