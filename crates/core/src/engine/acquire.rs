@@ -88,28 +88,20 @@ async fn go_on(engine: &Engine, begun: Begun) -> Result<Acquired> {
     answer
 }
 
-/// Makes a hold of a claim that was won, and keeps it. A client that was shut down meanwhile holds nothing any more.
-pub(super) fn held(
-    engine: Arc<Engine>,
-    spec: Arc<ClaimSpec>,
-    keeping: &Keeping,
-    claim: Box<dyn Claim>,
-    grant: Grant,
-    sent: Instant,
-    waited: Duration,
-) -> Result<Won, (Arc<ClaimSpec>, Error)> {
-    let hold = Hold::new(engine, spec, keeping, claim, grant, sent, waited);
+/// Keeps what was won by a request sent at `sent`. A client that was shut down meanwhile holds nothing any more.
+pub(super) fn kept(hold: Arc<Hold>, sent: Instant) -> Result<Won, (Arc<ClaimSpec>, Error)> {
+    let fence = hold.fence;
     if is_kept(&hold.spec) && !hold.engine.keeper.keep(&hold, sent) {
         hold.lose(Loss::Shutdown);
         let spec = hold.spec.clone();
-        drop(Won::new(hold, grant.fence));
+        drop(Won::new(hold, fence));
         return Err((spec, super::closed(Operation::Acquire)));
     }
     if is_cohort(&hold.spec) {
         hold.engine.gate.passes(&hold);
     }
     // Whatever a subscriber does, the lock is somebody's to give back by now.
-    let won = Won::new(hold, grant.fence);
+    let won = Won::new(hold, fence);
     won.hold().map(observe::granted);
     Ok(won)
 }
@@ -298,7 +290,8 @@ impl Contender {
         let claim = self.claim.take().expect("a contender has its claim until it is won or withdrawn");
         let waited = self.since.map_or(Duration::ZERO, |since| since.until(sent));
         let (engine, spec) = (self.engine.clone(), self.spec.clone());
-        held(engine, spec, &self.keeping, claim, grant, sent, waited).map_err(|(_, error)| error)
+        let hold = Hold::new(engine, spec, &self.keeping, claim, grant, sent, waited);
+        kept(hold, sent).map_err(|(_, error)| error)
     }
 
     /// Removes what the claim may have left in the store. What cannot be removed now, the janitor goes on with.

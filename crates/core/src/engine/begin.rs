@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Engine,
-    acquire::{Contender, First, Order, fits, held, is_gated},
+    acquire::{Contender, First, Order, fits, is_gated, kept},
+    hold::Hold,
     measure::Series,
     observe,
     won::Won,
@@ -59,7 +60,8 @@ pub(super) fn begin(engine: &Arc<Engine>, order: Order) -> Begun {
     match claim.attempt_now() {
         Some(Ok(Attempt::Granted(grant))) => {
             let Order { spec, keeping, .. } = order;
-            match held(engine.clone(), spec, &keeping, claim, grant, sent, Duration::ZERO) {
+            let hold = Hold::new(engine.clone(), spec, &keeping, claim, grant, sent, Duration::ZERO);
+            match kept(hold, sent) {
                 Ok(won) => {
                     observe::acquired_now(&won);
                     Begun::Won(won)

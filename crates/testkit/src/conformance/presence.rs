@@ -189,6 +189,8 @@ pub(super) async fn no_name_reaches_into_another_prefix(fixture: Fixture) {
         let outcome = bank.break_hold(name, held.id(), "test").await.unwrap();
         assert_ne!(outcome, BreakOutcome::Broken, "{name}");
     }
+    // What took nothing is not written down as if it had.
+    assert_eq!(bank.audit(None, 100).await.map_or(0, |page| page.entries.len()), 0);
     let theirs = take(&bank.lock(&full)).await;
     assert_eq!(listed(&shop, "", 10).await, ["a"]);
     assert_eq!(listed(&bank, "", 10).await, [full.as_str()]);
