@@ -30,6 +30,11 @@ const NEEDS: &[Need] = &[
     Need { program: "postgres", package: "postgresql", why: "a real PostgreSQL for the tests" },
     Need { program: "pgbouncer", package: "pgbouncer", why: "a pooler before it" },
     Need { program: "mariadbd", package: "mariadb-server-core", why: "a real MariaDB for the tests" },
+    Need {
+        program: "my_print_defaults",
+        package: "mariadb-client-core",
+        why: "what MariaDB's first files are made with",
+    },
     Need { program: "java", package: "default-jdk-headless", why: "the real Redisson beside us" },
     Need { program: "mvn", package: "maven", why: "to build the program that drives Redisson" },
     Need {

@@ -122,12 +122,11 @@ impl Database for MySqlDatabase {
             Some(version) => statements::swap(name, version, after),
             None => statements::make(name, before.floor, after),
         };
-        let answers = self.ask(&asked).await?;
         // Nothing that was there before is changed by making a row, so it counts as none; all else changes the version.
-        if answers.first().is_some_and(|written| written.affected == 1) {
+        if affected(&self.ask(&asked).await?) == 1 {
             return Ok(Swapped::Done(before.version().unwrap_or(before.floor) + 1));
         }
-        Ok(Swapped::Other(found(&answers)?))
+        Ok(Swapped::Other(self.look(name).await?))
     }
 
     async fn page(&self, from: Begin<'_>, limit: usize) -> Tried<(Moment, Vec<(String, Row)>)> {

@@ -41,46 +41,46 @@ pub(super) fn look(name: &str) -> String {
 }
 
 /// Takes a name that nobody uses, and shows who has it then. The floor is locked meanwhile, so no row is removed below it.
-/// Assignments are made in order: the text comes last, because the others ask whether it is missing.
+/// Assignments are made in order: the text comes last, because the others ask whether it is missing. All take what a new
+/// row would have had, so the clock is read once, and the text is sent once.
 pub(super) fn claim(name: &str, first: &First) -> String {
     let (key, text, shown) = (bytes(name.as_bytes()), bytes(first.text.as_bytes()), look(name));
     let (free, fences) = ("leasehold_record.record IS NULL", first.fences);
-    let due = format!("(({NOW} + {}) DIV {GRAIN} + 1) * {GRAIN}", rest(first.ends));
-    let kept = kept_due(&due);
+    let (rest, kept) = (rest(first.ends), kept_due("VALUES(due)"));
     format!(
         "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
-         SELECT {key}, m.value + 1, m.value + {fences}, m.value, {NOW}, {due}, {text}
+         SELECT {key}, m.value + 1, m.value + {fences}, m.value, {NOW}, (({NOW} + {rest}) DIV {GRAIN} + 1) * {GRAIN}, {text}
          FROM leasehold_meta m WHERE m.name = 'floor' LOCK IN SHARE MODE
          ON DUPLICATE KEY UPDATE
            version = IF({free}, leasehold_record.version + 1, leasehold_record.version),
            fence_base = IF({free}, leasehold_record.fence, leasehold_record.fence_base),
            fence = IF({free}, leasehold_record.fence + {fences}, leasehold_record.fence),
-           moment_base = IF({free}, {NOW}, leasehold_record.moment_base),
+           moment_base = IF({free}, VALUES(moment_base), leasehold_record.moment_base),
            due = IF({free}, {kept}, leasehold_record.due),
-           record = IF({free}, {text}, leasehold_record.record); {shown}"
+           record = IF({free}, VALUES(record), leasehold_record.record); {shown}"
     )
 }
 
-/// Writes a row of this version, and shows it if it was another.
+/// Writes a row of this version. Whether it did, the count of rows says; what else there is has to be looked for.
 pub(super) fn swap(name: &str, version: u64, after: &After) -> String {
-    let (key, record, shown) = (bytes(name.as_bytes()), maybe(after.text.as_deref()), look(name));
+    let (key, record) = (bytes(name.as_bytes()), maybe(after.text.as_deref()));
     let (fence, due) = (after.fence, kept_due(&due(after.due)));
     format!(
         "UPDATE leasehold_record
          SET version = version + 1, fence = {fence}, fence_base = 0, moment_base = 0, due = {due}, record = {record}
-         WHERE name = {key} AND version = {version}; {shown}"
+         WHERE name = {key} AND version = {version}"
     )
 }
 
 /// Makes the row of a name that has none, if the floor is still what we found.
 pub(super) fn make(name: &str, floor: u64, after: &After) -> String {
-    let (key, record, shown) = (bytes(name.as_bytes()), maybe(after.text.as_deref()), look(name));
+    let (key, record) = (bytes(name.as_bytes()), maybe(after.text.as_deref()));
     let (fence, due) = (after.fence, due(after.due));
     format!(
         "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
          SELECT {key}, m.value + 1, {fence}, 0, 0, {due}, {record}
          FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = {floor} LOCK IN SHARE MODE
-         ON DUPLICATE KEY UPDATE version = leasehold_record.version; {shown}"
+         ON DUPLICATE KEY UPDATE version = leasehold_record.version"
     )
 }
 

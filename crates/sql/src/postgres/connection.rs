@@ -15,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{
     PostgresConfig,
     error::{not_connected, not_connected_in_time},
+    prepared::Known,
 };
 use crate::server::{
     Tried,
@@ -36,6 +37,7 @@ pub(super) struct Connector {
 /// A connection and the task that drives it.
 pub(super) struct Connection {
     pub(super) client: Client,
+    pub(super) known: Known,
     driver: JoinHandle<()>,
     closed: bool,
 }
@@ -107,7 +109,7 @@ where
             }
         }
     });
-    Connection { client, driver, closed: false }
+    Connection { client, known: Known::default(), driver, closed: false }
 }
 
 impl Connection {

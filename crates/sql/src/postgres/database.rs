@@ -12,7 +12,7 @@ use leasehold_core::{
     },
 };
 use tokio_postgres::{
-    SimpleQueryMessage,
+    SimpleQueryMessage, SimpleQueryRow,
     types::{ToSql, Type},
 };
 
@@ -23,6 +23,7 @@ use super::{
     connection::{Connection, Connector},
     doctor,
     error::failed,
+    prepared::{Prepared, Value},
     session::{self, AdvisoryLock},
     setup, statements,
 };
@@ -113,7 +114,16 @@ impl PostgresDatabase {
         self.pool.with(self.connector.connect(), work).await
     }
 
-    /// The same for a statement whose first column says whether the server is a standby: then nothing it says counts, and we
+    /// Runs a statement that the server keeps, as a transaction of its own.
+    async fn perform(&self, statement: &Prepared, values: &[Value<'_>]) -> Tried<Vec<SimpleQueryRow>> {
+        let work = async |connection: &mut Connection| {
+            let Connection { client, known, .. } = connection;
+            statement.perform(client, known, values).await.map_err(failed)
+        };
+        self.pool.with(self.connector.connect(), work).await
+    }
+
+    /// The same as [`ask`](Self::ask) for a statement whose first column says whether the server is a standby: then nothing it says counts, and we
     /// connect anew.
     pub(super) async fn ask_primary(
         &self,
@@ -144,16 +154,15 @@ impl PostgresDatabase {
         self.pool.with(self.connector.connect(), work).await
     }
 
-    async fn make(&self, name: &str, found: &Found, after: &After) -> Tried<Vec<tokio_postgres::Row>> {
-        let (floor, fence, due) = (signed(found.floor)?, signed(after.fence)?, due(after)?);
-        let parameters: [Parameter<'_>; 5] = [
-            (&name, Type::TEXT),
-            (&floor, Type::INT8),
-            (&fence, Type::INT8),
-            (&after.text, Type::TEXT),
-            (&due, Type::INT8),
+    async fn make(&self, name: &str, found: &Found, after: &After) -> Tried<Vec<SimpleQueryRow>> {
+        let values = [
+            Value::Text(name),
+            Value::Number(signed(found.floor)?),
+            Value::Number(signed(after.fence)?),
+            text(after),
+            due(after)?,
         ];
-        self.ask(statements::MAKE, &parameters).await
+        self.perform(&statements::MAKE, &values).await
     }
 }
 
@@ -163,15 +172,15 @@ impl Database for PostgresDatabase {
             // The server knows no such text, so it has no such name.
             return Ok(Found { now: Moment(0), floor: 0, row: None });
         }
-        let rows = self.ask(statements::LOOK, &[(&name, Type::TEXT)]).await?;
+        let rows = self.perform(&statements::LOOK, &[Value::Text(name)]).await?;
         Ok(found(only(&rows)?, 0)?)
     }
 
     async fn claim(&self, name: &str, first: &First) -> Tried<Found> {
         let (fences, rest) = (signed(first.fences)?, signed(rest(first.ends))?);
-        let parameters: [Parameter<'_>; 4] =
-            [(&name, Type::TEXT), (&first.text, Type::TEXT), (&fences, Type::INT8), (&rest, Type::INT8)];
-        let rows = self.ask(statements::CLAIM, &parameters).await?;
+        let values =
+            [Value::Text(name), Value::Text(&first.text), Value::Number(fences), Value::Number(rest)];
+        let rows = self.perform(&statements::CLAIM, &values).await?;
         Ok(found(only(&rows)?, 0)?)
     }
 
@@ -179,36 +188,38 @@ impl Database for PostgresDatabase {
         let rows = match before.version() {
             None => self.make(name, before, after).await?,
             Some(version) => {
-                let (version, fence, due) = (signed(version)?, signed(after.fence)?, due(after)?);
                 let wake = after.wake.iter().map(ClaimId::to_string).collect::<Vec<_>>().join(" ");
-                let parameters: [Parameter<'_>; 6] = [
-                    (&name, Type::TEXT),
-                    (&version, Type::INT8),
-                    (&fence, Type::INT8),
-                    (&after.text, Type::TEXT),
-                    (&due, Type::INT8),
-                    (&wake, Type::TEXT),
+                let values = [
+                    Value::Text(name),
+                    Value::Number(signed(version)?),
+                    Value::Number(signed(after.fence)?),
+                    text(after),
+                    due(after)?,
+                    Value::Text(&wake),
                 ];
-                self.ask(statements::SWAP, &parameters).await?
+                self.perform(&statements::SWAP, &values).await?
             }
         };
         let row = only(&rows)?;
-        match row.try_get::<_, Option<i64>>(0).map_err(strange)? {
-            Some(version) => Ok(Swapped::Done(unsigned(version))),
+        match number(row, 0)? {
+            Some(version) => Ok(Swapped::Done(version)),
             None => Ok(Swapped::Other(found(row, 2)?)),
         }
     }
 
     async fn page(&self, from: Begin<'_>, limit: usize) -> Tried<(Moment, Vec<(String, Row)>)> {
-        let (name, limit) = (from.name(), i64::try_from(limit).unwrap_or(i64::MAX));
-        let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&limit, Type::INT8)];
-        let rows = self.ask(&statements::page(from.comparison()), &parameters).await?;
+        let (name, statement) = match from {
+            Begin::At(name) => (name, &statements::PAGE_FROM),
+            Begin::After(name) => (name, &statements::PAGE_AFTER),
+        };
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.perform(statement, &[Value::Text(name), Value::Number(limit)]).await?;
         let mut now = Moment(0);
         let mut page = Vec::with_capacity(rows.len());
         for row in &rows {
-            now = Moment(unsigned(row.try_get(1).map_err(strange)?));
+            now = Moment(certain(row, 1)?);
             if let Some(kept) = kept(row, 2)? {
-                page.push((row.try_get(0).map_err(strange)?, kept));
+                page.push((column(row, 0)?.unwrap_or_default().to_owned(), kept));
             }
         }
         Ok((now, page))
@@ -284,12 +295,16 @@ impl Database for PostgresDatabase {
     }
 }
 
-fn due(after: &After) -> Result<Option<i64>> {
-    after.due.map(|due| signed(due.0)).transpose()
+fn due(after: &After) -> Result<Value<'static>> {
+    after.due.map_or(Ok(Value::Null), |due| signed(due.0).map(Value::Number))
+}
+
+fn text(after: &After) -> Value<'_> {
+    after.text.as_deref().map_or(Value::Null, Value::Text)
 }
 
 /// The one row that a statement of ours gives.
-pub(super) fn only(rows: &[tokio_postgres::Row]) -> Result<&tokio_postgres::Row> {
+pub(super) fn only<R>(rows: &[R]) -> Result<&R> {
     rows.first().ok_or_else(|| {
         let message =
             "the table leasehold_meta has no floor; was it emptied? drop our tables and open the store again";
@@ -298,31 +313,39 @@ pub(super) fn only(rows: &[tokio_postgres::Row]) -> Result<&tokio_postgres::Row>
 }
 
 /// Floor, clock and row, from this column on.
-fn found(row: &tokio_postgres::Row, at: usize) -> Result<Found> {
-    let floor = unsigned(row.try_get(at).map_err(strange)?);
-    let now = Moment(unsigned(row.try_get(at + 1).map_err(strange)?));
+fn found(row: &SimpleQueryRow, at: usize) -> Result<Found> {
+    let (floor, now) = (certain(row, at)?, Moment(certain(row, at + 1)?));
     Ok(Found { now, floor, row: kept(row, at + 2)? })
 }
 
-fn kept(row: &tokio_postgres::Row, at: usize) -> Result<Option<Row>> {
-    let number = |at: usize| row.try_get::<_, Option<i64>>(at).map_err(strange);
-    let (Some(version), Some(fence), Some(fence_base), Some(moment_base)) =
-        (number(at)?, number(at + 1)?, number(at + 2)?, number(at + 3)?)
-    else {
-        return Ok(None);
-    };
+fn kept(row: &SimpleQueryRow, at: usize) -> Result<Option<Row>> {
+    let Some(version) = number(row, at)? else { return Ok(None) };
     Ok(Some(Row {
-        version: unsigned(version),
-        fence: unsigned(fence),
-        fence_base: unsigned(fence_base),
-        moment_base: Moment(unsigned(moment_base)),
-        text: row.try_get(at + 4).map_err(strange)?,
+        version,
+        fence: certain(row, at + 1)?,
+        fence_base: certain(row, at + 2)?,
+        moment_base: Moment(certain(row, at + 3)?),
+        text: column(row, at + 4)?.map(str::to_owned),
     }))
+}
+
+fn column(row: &SimpleQueryRow, at: usize) -> Result<Option<&str>> {
+    row.try_get(at).map_err(strange)
+}
+
+/// A number, if there is one.
+fn number(row: &SimpleQueryRow, at: usize) -> Result<Option<u64>> {
+    column(row, at)?.map(|text| text.parse::<i64>().map(unsigned).map_err(strange)).transpose()
+}
+
+/// A number that is always there.
+fn certain(row: &SimpleQueryRow, at: usize) -> Result<u64> {
+    number(row, at)?.ok_or_else(|| strange("a column is empty"))
 }
 
 /// A column of another type than ours.
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-pub(super) fn strange(error: tokio_postgres::Error) -> Error {
+pub(super) fn strange(error: impl ToString) -> Error {
     let message = "a table of locks has another shape than ours; did another program change it?";
     Error::new(ErrorKind::Internal, Operation::Inspect, message).because(error.to_string())
 }

@@ -8,8 +8,8 @@
 //! - **Fences grow** through release, expiry, removal of the row and crashes of the server, for as long as it keeps
 //!   what it has committed.
 //! - **One round trip** for an acquire that nobody contends, and one for its release.
-//! - **Any pooler may stand in between**: every statement is a transaction of its own, unnamed, and leaves nothing in its
-//!   session. Only the wake-ups need a connection of their own, see [`bell`](self); behind a pooler that takes it away
+//! - **Any pooler may stand in between**: every statement is a transaction of its own. All it leaves in its session is
+//!   itself, prepared under a name that says which text it is, for whoever of us comes next. Only the wake-ups need a connection of their own, see [`bell`](self); behind a pooler that takes it away
 //!   waiters look for themselves, some twenty times a second.
 //! - **The lock and a write of yours commit together** with [`InTransaction`].
 //!
@@ -31,6 +31,7 @@ mod connection;
 mod database;
 mod doctor;
 mod error;
+mod prepared;
 mod proof;
 mod session;
 mod setup;

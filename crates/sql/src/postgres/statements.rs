@@ -3,6 +3,8 @@
 //! Those that write give the row as it is if they could not: what a statement sees is what was committed before it began,
 //! so it may be a moment old, and the next one looks again.
 
+use super::prepared::Prepared;
+
 /// The server's clock in microseconds; not `now()`, which stands still in a transaction.
 macro_rules! now {
     () => {
@@ -27,14 +29,9 @@ macro_rules! beside_floor {
 
 pub(super) const CLOCK: &str = concat!("SELECT ", now!());
 
-pub(super) const LOOK: &str = concat!("SELECT ", found!(), " ", beside_floor!());
-
-/// When a row is due for removal whose record ends this long after now: see [`due`](crate::server::database::due).
-macro_rules! due {
-    ($rest:literal) => {
-        concat!("((", now!(), " + ", $rest, ") / 600000000 + 1) * 600000000")
-    };
-}
+/// Name.
+pub(super) static LOOK: Prepared =
+    Prepared::new(&["text"], concat!("SELECT ", found!(), " ", beside_floor!()));
 
 /// A moment at which the row `r` is due, or the one that it has, if that is hardly later: so the index is left alone.
 macro_rules! kept_due {
@@ -51,64 +48,72 @@ macro_rules! kept_due {
     };
 }
 
-/// Name, text, fences, how long it lasts. The text is reckoned from the row's fence and from the clock after the row is ours; a clock or a
-/// floor read earlier would do no harm: the lease would end a little early, and no row is removed while this runs.
-pub(super) const CLAIM: &str = concat!(
-    "WITH won AS (
-       INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, due, record)
-       SELECT $1, m.value + 1, m.value + $3, m.value, ",
-    now!(),
-    ", ",
-    due!("$4"),
-    ", $2 FROM leasehold_meta m WHERE m.name = 'floor'
-       ON CONFLICT (name) DO UPDATE
-       SET version = r.version + 1, fence = r.fence + $3, fence_base = r.fence, moment_base = ",
-    now!(),
-    ", due = ",
-    kept_due!(due!("$4")),
-    ", record = excluded.record
-       WHERE r.record IS NULL
-       RETURNING version, fence, fence_base, moment_base, record
-     )
-     SELECT m.value, ",
-    now!(),
-    ", r.version, r.fence, r.fence_base, r.moment_base, r.record
-     FROM leasehold_meta m, won r WHERE m.name = 'floor'
-     UNION ALL
-     SELECT ",
-    found!(),
-    " ",
-    beside_floor!(),
-    " AND NOT EXISTS (SELECT FROM won)"
+/// Name, text, fences, how long it lasts. The text is reckoned from the row's fence, and from a clock that may have been
+/// read before the row was ours: then the lease ends a little early. The row is due for removal at the end of some ten
+/// minutes after that: see [`due`](crate::server::database::due). No row is removed while this runs.
+pub(super) static CLAIM: Prepared = Prepared::new(
+    &["text", "text", "bigint", "bigint"],
+    concat!(
+        "WITH won AS (
+           INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, due, record)
+           SELECT $1, m.value + 1, m.value + $3, m.value, t.now, ((t.now + $4) / 600000000 + 1) * 600000000, $2
+           FROM leasehold_meta m, (SELECT ",
+        now!(),
+        " AS now OFFSET 0) t WHERE m.name = 'floor'
+           ON CONFLICT (name) DO UPDATE
+           SET version = r.version + 1, fence = r.fence + $3, fence_base = r.fence,
+               moment_base = excluded.moment_base, due = ",
+        kept_due!("excluded.due"),
+        ", record = excluded.record
+           WHERE r.record IS NULL
+           RETURNING version, fence, fence_base, moment_base, record
+         )
+         SELECT m.value, ",
+        now!(),
+        ", r.version, r.fence, r.fence_base, r.moment_base, r.record
+         FROM leasehold_meta m, won r WHERE m.name = 'floor'
+         UNION ALL
+         SELECT ",
+        found!(),
+        " ",
+        beside_floor!(),
+        " AND NOT EXISTS (SELECT FROM won)"
+    ),
 );
 
 /// Name, version, fence, text, when it is due, whom to wake. The first column is the new version if it was written.
-pub(super) const SWAP: &str = concat!(
-    "WITH swapped AS (
+pub(super) static SWAP: Prepared = Prepared::new(
+    &["text", "bigint", "bigint", "text", "bigint", "text"],
+    concat!(
+        "WITH swapped AS (
        UPDATE leasehold_record r
        SET version = version + 1, fence = $3, fence_base = 0, moment_base = 0, record = $4, due = ",
-    kept_due!("$5"),
-    " WHERE name = $1 AND version = $2
+        kept_due!("$5"),
+        " WHERE name = $1 AND version = $2
        RETURNING version
      ), rung AS (SELECT pg_notify('leasehold', $6) FROM swapped WHERE $6 <> '')
      SELECT (SELECT version FROM swapped), (SELECT count(*) FROM rung), ",
-    found!(),
-    " ",
-    beside_floor!()
+        found!(),
+        " ",
+        beside_floor!()
+    ),
 );
 
 /// Name, floor, fence, text, when it is due. Makes the row of a name that has none, if the floor is still what we found.
-pub(super) const MAKE: &str = concat!(
-    "WITH made AS (
+pub(super) static MAKE: Prepared = Prepared::new(
+    &["text", "bigint", "bigint", "text", "bigint"],
+    concat!(
+        "WITH made AS (
        INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
        SELECT $1, m.value + 1, $3, 0, 0, $5, $4 FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = $2
        ON CONFLICT (name) DO NOTHING
        RETURNING version
      )
      SELECT (SELECT version FROM made), 0::bigint, ",
-    found!(),
-    " ",
-    beside_floor!()
+        found!(),
+        " ",
+        beside_floor!()
+    ),
 );
 
 /// Whether so many rows are due that it is worth to be in others' way for a moment.
@@ -134,11 +139,22 @@ pub(super) const SWEEP: &str = concat!(
      RETURNING (SELECT count(*) FROM gone);"
 );
 
-/// Rows in use from a name on (`>=`) or after it (`>`).
-pub(super) fn page(comparison: &str) -> String {
-    format!(
-        "SELECT name, {}, version, fence, fence_base, moment_base, record FROM leasehold_record
-         WHERE record IS NOT NULL AND name {comparison} $1 ORDER BY name LIMIT $2",
-        now!()
-    )
+/// A page of rows in use, by how their names compare.
+macro_rules! page {
+    ($comparison:literal) => {
+        concat!(
+            "SELECT name, ",
+            now!(),
+            ", version, fence, fence_base, moment_base, record FROM leasehold_record
+             WHERE record IS NOT NULL AND name ",
+            $comparison,
+            " $1 ORDER BY name LIMIT $2"
+        )
+    };
 }
+
+/// Name, how many: from that name on.
+pub(super) static PAGE_FROM: Prepared = Prepared::new(&["text", "bigint"], page!(">="));
+
+/// Name, how many: after that name.
+pub(super) static PAGE_AFTER: Prepared = Prepared::new(&["text", "bigint"], page!(">"));

@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use leasehold_core::backend::{Backend as _, Release};
+use leasehold_core::backend::{Backend as _, Recorded, Release};
+use leasehold_sql::Postgres;
+use leasehold_testkit::{herd::Herd, servers::postgres::Pooler};
+use tokio_postgres::SimpleQueryMessage;
 
-use leasehold_testkit::herd::Herd;
-
-use super::Place;
+use super::{Place, connect, open};
 use crate::{
     common::{LEFT, claim, leave_rows, lose, spec, win},
     servers::eventually,
@@ -43,6 +44,38 @@ async fn an_uncontended_lock_is_one_statement_each_way() {
         assert_eq!(counted(&plain).await - before, 2, "and to release, round {round}");
     }
     store.close().await.unwrap();
+}
+
+/// Behind a pooler others of us meet what one has prepared, and strangers leave nothing of it.
+#[tokio::test]
+async fn a_statement_is_done_whether_its_session_has_it_or_not() {
+    let place = Place::new().await;
+    let pooler = Pooler::start_sized(&place.server, 1).unwrap();
+    let url = pooler.url(&place.database);
+    let (one, other, plain) = (open(&url).await.unwrap(), open(&url).await.unwrap(), connect(&url).await);
+    let prepared = async || {
+        let count = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'leasehold%'";
+        match &plain.simple_query(count).await.unwrap()[1] {
+            SimpleQueryMessage::Row(row) => row.get(0).unwrap().parse::<u32>().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let pair = async |store: &Recorded<Postgres>| {
+        let mut claim = claim(store, "one");
+        win(&mut claim).await;
+        assert_eq!(claim.release().await.unwrap(), Release::Released);
+    };
+    pair(&one).await;
+    let made = prepared().await;
+    assert!(made >= 2, "to take and to give back: {made}");
+    // One that made none meets them.
+    pair(&other).await;
+    assert_eq!(prepared().await, made);
+    // One that made them misses them.
+    plain.simple_query("DEALLOCATE ALL").await.unwrap();
+    assert_eq!(prepared().await, 0);
+    pair(&one).await;
+    assert!(prepared().await >= 2);
 }
 
 /// Within one client the head of the line alone asks; among several, each has a head, and a release wakes two of them.

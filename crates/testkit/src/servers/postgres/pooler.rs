@@ -22,6 +22,14 @@ impl Pooler {
     /// # Errors
     /// [`StartError`], with the end of its own log where there is one.
     pub fn start(server: &Postgres) -> Result<Self, StartError> {
+        Self::start_sized(server, 8)
+    }
+
+    /// The same with so many sessions to lend for each database.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_sized(server: &Postgres, sessions: usize) -> Result<Self, StartError> {
         let program = humble::forever(&humble::find("pgbouncer", PACKAGE, &[])?);
         let recipe = Recipe { program: humble::program(program), package: PACKAGE, arguments, answers };
         let behind = server.port();
@@ -29,7 +37,7 @@ impl Pooler {
             humble::give(folder)?;
             let settings = format!(
                 "[databases]\n* = host=127.0.0.1 port={behind} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
-                 listen_port = {port}\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 8\n\
+                 listen_port = {port}\nauth_type = any\npool_mode = transaction\ndefault_pool_size = {sessions}\n\
                  max_client_conn = 1000\nunix_socket_dir =\nignore_startup_parameters = extra_float_digits\n\
                  server_login_retry = 1\n"
             );
