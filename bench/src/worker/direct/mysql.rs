@@ -1,5 +1,6 @@
 //! MySQL and MariaDB: a row that nobody has is taken by one request, on the server's clock and with the next fence, and
-//! given back by another on condition of its version.
+//! given back by another on condition of its version. The row is as ours is: a new one begins above those that were
+//! removed, and all can be found that are due for that.
 //!
 //! An upsert says nothing of the row, so its request has a look behind it, as ours has.
 
@@ -13,7 +14,9 @@ use super::{record, text};
 
 const SETUP: &str = "CREATE TABLE IF NOT EXISTS bare (
     name VARBINARY(255) PRIMARY KEY, version BIGINT UNSIGNED NOT NULL, fence BIGINT UNSIGNED NOT NULL,
-    moment BIGINT NOT NULL, record MEDIUMBLOB) ENGINE=InnoDB";
+    moment BIGINT NOT NULL, due BIGINT, record MEDIUMBLOB, KEY bare_due (due)) ENGINE=InnoDB";
+
+const FLOOR: &str = "CREATE TABLE IF NOT EXISTS bare_floor (name VARBINARY(16) PRIMARY KEY, value BIGINT NOT NULL) ENGINE=InnoDB";
 
 const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
@@ -34,7 +37,9 @@ impl Peer for MySql {
 
     async fn connect(ask: &Ask) -> Result<Self, String> {
         let mut connection = Conn::new(Opts::from_url(&ask.url).map_err(text)?).await.map_err(text)?;
-        connection.query_drop(SETUP).await.map_err(text)?;
+        for setup in [SETUP, FLOOR, "INSERT IGNORE INTO bare_floor VALUES ('floor', 0)"] {
+            connection.query_drop(setup).await.map_err(text)?;
+        }
         Ok(Self(Arc::new(Mutex::new(connection))))
     }
 
@@ -49,16 +54,23 @@ impl Lock for Named {
     async fn acquire(&self) -> Result<u64, String> {
         let (name, record) = (&self.name, record());
         let request = format!(
-            "INSERT INTO bare VALUES ('{name}', 1, 1, {NOW}, '{record}') ON DUPLICATE KEY UPDATE
-               version = IF(record IS NULL, version + 1, version), fence = IF(record IS NULL, fence + 1, fence),
-               moment = IF(record IS NULL, {NOW}, moment), record = IF(record IS NULL, VALUES(record), record);
-             SELECT version, fence, moment, record FROM bare WHERE name = '{name}'"
+            "INSERT INTO bare
+             SELECT '{name}', m.value + 1, m.value + 1, {NOW}, (({NOW} + 90000000) DIV 600000000 + 1) * 600000000, '{record}'
+             FROM bare_floor m WHERE m.name = 'floor' LOCK IN SHARE MODE
+             ON DUPLICATE KEY UPDATE
+               version = IF(bare.record IS NULL, bare.version + 1, bare.version),
+               fence = IF(bare.record IS NULL, bare.fence + 1, bare.fence),
+               moment = IF(bare.record IS NULL, VALUES(moment), bare.moment),
+               due = IF(bare.record IS NULL, VALUES(due), bare.due),
+               record = IF(bare.record IS NULL, VALUES(record), bare.record);
+             SELECT r.version, r.fence, r.moment, r.record, {NOW} FROM bare_floor m LEFT JOIN bare r ON r.name = '{name}'
+             WHERE m.name = 'floor'"
         );
         let mut connection = self.connection.lock().await;
         let mut answers = connection.query_iter(request).await.map_err(text)?;
         let changed = answers.affected_rows();
         answers.collect::<mysql_async::Row>().await.map_err(text)?;
-        let rows: Vec<(u64, u64, i64, Vec<u8>)> = answers.collect().await.map_err(text)?;
+        let rows: Vec<(u64, u64, i64, Vec<u8>, i64)> = answers.collect().await.map_err(text)?;
         match rows.first() {
             Some((version, ..)) if changed > 0 => Ok(*version),
             _ => Err("somebody else has the row".to_owned()),

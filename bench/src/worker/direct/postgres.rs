@@ -1,5 +1,6 @@
 //! PostgreSQL: a row that nobody has is taken by one prepared statement, on the server's clock and with the next fence,
-//! and given back by another on condition of its version.
+//! and given back by another on condition of its version. The row is as ours is: a new one begins above those that were
+//! removed, and all can be found that are due for that.
 
 use std::sync::Arc;
 
@@ -10,13 +11,20 @@ use tokio_postgres::{Client, NoTls, Statement};
 use super::{record, text};
 
 const SETUP: &str = "CREATE TABLE IF NOT EXISTS bare
-    (name text PRIMARY KEY, version bigint NOT NULL, fence bigint NOT NULL, moment bigint NOT NULL, record text)";
+    (name text COLLATE \"C\" PRIMARY KEY, version bigint NOT NULL, fence bigint NOT NULL, moment bigint NOT NULL, due bigint,
+     record text) WITH (fillfactor = 50);
+    CREATE INDEX IF NOT EXISTS bare_due ON bare (due);
+    CREATE TABLE IF NOT EXISTS bare_floor (name text PRIMARY KEY, value bigint NOT NULL);
+    INSERT INTO bare_floor VALUES ('floor', 0) ON CONFLICT DO NOTHING";
 
 const TAKE: &str = "INSERT INTO bare AS r
-    VALUES ($1, 1, 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $2)
-    ON CONFLICT (name) DO UPDATE SET version = r.version + 1, fence = r.fence + 1,
-      moment = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, record = excluded.record
-    WHERE r.record IS NULL RETURNING version, fence, moment";
+    SELECT $1, m.value + 1, m.value + 1, t.now, ((t.now + 90000000) / 600000000 + 1) * 600000000, $2
+    FROM bare_floor m, (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) t
+    WHERE m.name = 'floor'
+    ON CONFLICT (name) DO UPDATE SET version = r.version + 1, fence = r.fence + 1, moment = excluded.moment,
+      due = excluded.due, record = excluded.record
+    WHERE r.record IS NULL
+    RETURNING version, fence, moment, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 const GIVE_BACK: &str =
     "UPDATE bare SET version = version + 1, record = NULL WHERE name = $1 AND version = $2 RETURNING version";

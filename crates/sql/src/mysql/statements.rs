@@ -2,8 +2,6 @@
 //!
 //! Texts and names are written as hexadecimal, so there is nothing to quote, whatever the server's mode.
 
-use std::fmt::Write as _;
-
 use leasehold_core::backend::record::Moment;
 
 use crate::server::{
@@ -17,12 +15,11 @@ pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 
 /// Bytes as MySQL reads them.
 pub(super) fn bytes(value: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     let mut text = String::with_capacity(value.len() * 2 + 3);
     text.push_str("X'");
-    for byte in value {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02X}");
-    }
+    text.extend(value.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| DIGITS[usize::from(digit)]));
     text.push('\'');
     text
 }

@@ -173,15 +173,17 @@ impl Database for PostgresDatabase {
             return Ok(Found { now: Moment(0), floor: 0, row: None });
         }
         let rows = self.perform(&statements::LOOK, &[Value::Text(name)]).await?;
-        Ok(found(only(&rows)?, 0)?)
+        Ok(found(only(&rows)?)?)
     }
 
     async fn claim(&self, name: &str, first: &First) -> Tried<Found> {
         let (fences, rest) = (signed(first.fences)?, signed(rest(first.ends))?);
         let values =
             [Value::Text(name), Value::Text(&first.text), Value::Number(fences), Value::Number(rest)];
-        let rows = self.perform(&statements::CLAIM, &values).await?;
-        Ok(found(only(&rows)?, 0)?)
+        match self.perform(&statements::CLAIM, &values).await?.first() {
+            Some(row) => Ok(found(row)?),
+            None => self.look(name).await,
+        }
     }
 
     async fn swap(&self, name: &str, before: &Found, after: &After) -> Tried<Swapped> {
@@ -200,10 +202,9 @@ impl Database for PostgresDatabase {
                 self.perform(&statements::SWAP, &values).await?
             }
         };
-        let row = only(&rows)?;
-        match number(row, 0)? {
-            Some(version) => Ok(Swapped::Done(version)),
-            None => Ok(Swapped::Other(found(row, 2)?)),
+        match rows.first() {
+            Some(row) => Ok(Swapped::Done(certain(row, 0)?)),
+            None => Ok(Swapped::Other(self.look(name).await?)),
         }
     }
 
@@ -312,10 +313,9 @@ pub(super) fn only<R>(rows: &[R]) -> Result<&R> {
     })
 }
 
-/// Floor, clock and row, from this column on.
-fn found(row: &SimpleQueryRow, at: usize) -> Result<Found> {
-    let (floor, now) = (certain(row, at)?, Moment(certain(row, at + 1)?));
-    Ok(Found { now, floor, row: kept(row, at + 2)? })
+/// Floor, clock and row.
+fn found(row: &SimpleQueryRow) -> Result<Found> {
+    Ok(Found { floor: certain(row, 0)?, now: Moment(certain(row, 1)?), row: kept(row, 2)? })
 }
 
 fn kept(row: &SimpleQueryRow, at: usize) -> Result<Option<Row>> {

@@ -1,7 +1,7 @@
 //! The SQL of locks. Each text is one statement, a transaction of its own.
 //!
-//! Those that write give the row as it is if they could not: what a statement sees is what was committed before it began,
-//! so it may be a moment old, and the next one looks again.
+//! Those that write say what they wrote, and nothing if they did not: then one that looks comes after. Most do, and to
+//! look costs the server as much as to write.
 
 use super::prepared::Prepared;
 
@@ -13,25 +13,18 @@ macro_rules! now {
 }
 pub(super) use now;
 
-/// The columns of a [`Found`](crate::server::Found), from `r` and the floor `m`.
-macro_rules! found {
-    () => {
-        concat!("m.value, ", now!(), ", r.version, r.fence, r.fence_base, r.moment_base, r.record")
-    };
-}
-
-/// The row of a name, beside the floor.
-macro_rules! beside_floor {
-    () => {
-        "FROM leasehold_meta m LEFT JOIN leasehold_record r ON r.name = $1 WHERE m.name = 'floor'"
-    };
-}
-
 pub(super) const CLOCK: &str = concat!("SELECT ", now!());
 
-/// Name.
-pub(super) static LOOK: Prepared =
-    Prepared::new(&["text"], concat!("SELECT ", found!(), " ", beside_floor!()));
+/// Name. The columns are those of a [`Found`](crate::server::Found): floor, clock, and the row if there is one.
+pub(super) static LOOK: Prepared = Prepared::new(
+    &["text"],
+    concat!(
+        "SELECT m.value, ",
+        now!(),
+        ", r.version, r.fence, r.fence_base, r.moment_base, r.record
+         FROM leasehold_meta m LEFT JOIN leasehold_record r ON r.name = $1 WHERE m.name = 'floor'"
+    ),
+);
 
 /// A moment at which the row `r` is due, or the one that it has, if that is hardly later: so the index is left alone.
 macro_rules! kept_due {
@@ -51,69 +44,48 @@ macro_rules! kept_due {
 /// Name, text, fences, how long it lasts. The text is reckoned from the row's fence, and from a clock that may have been
 /// read before the row was ours: then the lease ends a little early. The row is due for removal at the end of some ten
 /// minutes after that: see [`due`](crate::server::database::due). No row is removed while this runs.
+///
+/// The columns are those of [`LOOK`], but that the floor is told of a new row only: what its fences are reckoned from.
 pub(super) static CLAIM: Prepared = Prepared::new(
     &["text", "text", "bigint", "bigint"],
     concat!(
-        "WITH won AS (
-           INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, due, record)
-           SELECT $1, m.value + 1, m.value + $3, m.value, t.now, ((t.now + $4) / 600000000 + 1) * 600000000, $2
-           FROM leasehold_meta m, (SELECT ",
+        "INSERT INTO leasehold_record AS r (name, version, fence, fence_base, moment_base, due, record)
+         SELECT $1, m.value + 1, m.value + $3, m.value, t.now, ((t.now + $4) / 600000000 + 1) * 600000000, $2
+         FROM leasehold_meta m, (SELECT ",
         now!(),
         " AS now OFFSET 0) t WHERE m.name = 'floor'
-           ON CONFLICT (name) DO UPDATE
-           SET version = r.version + 1, fence = r.fence + $3, fence_base = r.fence,
-               moment_base = excluded.moment_base, due = ",
+         ON CONFLICT (name) DO UPDATE
+         SET version = r.version + 1, fence = r.fence + $3, fence_base = r.fence,
+             moment_base = excluded.moment_base, due = ",
         kept_due!("excluded.due"),
         ", record = excluded.record
-           WHERE r.record IS NULL
-           RETURNING version, fence, fence_base, moment_base, record
-         )
-         SELECT m.value, ",
+         WHERE r.record IS NULL
+         RETURNING fence_base, ",
         now!(),
-        ", r.version, r.fence, r.fence_base, r.moment_base, r.record
-         FROM leasehold_meta m, won r WHERE m.name = 'floor'
-         UNION ALL
-         SELECT ",
-        found!(),
-        " ",
-        beside_floor!(),
-        " AND NOT EXISTS (SELECT FROM won)"
+        ", version, fence, fence_base, moment_base, record"
     ),
 );
 
-/// Name, version, fence, text, when it is due, whom to wake. The first column is the new version if it was written.
+/// Name, version, fence, text, when it is due, whom to wake. The new version, if it was written.
 pub(super) static SWAP: Prepared = Prepared::new(
     &["text", "bigint", "bigint", "text", "bigint", "text"],
     concat!(
-        "WITH swapped AS (
-       UPDATE leasehold_record r
-       SET version = version + 1, fence = $3, fence_base = 0, moment_base = 0, record = $4, due = ",
+        "UPDATE leasehold_record r
+         SET version = version + 1, fence = $3, fence_base = 0, moment_base = 0, record = $4, due = ",
         kept_due!("$5"),
         " WHERE name = $1 AND version = $2
-       RETURNING version
-     ), rung AS (SELECT pg_notify('leasehold', $6) FROM swapped WHERE $6 <> '')
-     SELECT (SELECT version FROM swapped), (SELECT count(*) FROM rung), ",
-        found!(),
-        " ",
-        beside_floor!()
+         RETURNING version, CASE WHEN $6 <> '' THEN pg_notify('leasehold', $6) END"
     ),
 );
 
-/// Name, floor, fence, text, when it is due. Makes the row of a name that has none, if the floor is still what we found.
+/// Name, floor, fence, text, when it is due. Makes the row of a name that has none, if the floor is still what we found;
+/// its version, if it was made.
 pub(super) static MAKE: Prepared = Prepared::new(
     &["text", "bigint", "bigint", "text", "bigint"],
-    concat!(
-        "WITH made AS (
-       INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
-       SELECT $1, m.value + 1, $3, 0, 0, $5, $4 FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = $2
-       ON CONFLICT (name) DO NOTHING
-       RETURNING version
-     )
-     SELECT (SELECT version FROM made), 0::bigint, ",
-        found!(),
-        " ",
-        beside_floor!()
-    ),
+    "INSERT INTO leasehold_record (name, version, fence, fence_base, moment_base, due, record)
+     SELECT $1, m.value + 1, $3, 0, 0, $5, $4 FROM leasehold_meta m WHERE m.name = 'floor' AND m.value = $2
+     ON CONFLICT (name) DO NOTHING
+     RETURNING version",
 );
 
 /// Whether so many rows are due that it is worth to be in others' way for a moment.
