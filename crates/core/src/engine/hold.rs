@@ -65,6 +65,8 @@ pub(crate) struct Hold {
     /// Somebody has a proof of it, by which the store would know the next holder too: it is not handed on.
     proved: AtomicBool,
     loss: OnceLock<Loss>,
+    /// It was told how it ended.
+    ended: AtomicBool,
     /// Rings when the deadline moves, when the lock is lost, and when a cohort has given it back.
     pub(super) told: Notify,
     holds: Mutex<Holds>,
@@ -114,6 +116,7 @@ impl Hold {
             doubt: AtomicBool::new(false),
             proved: AtomicBool::new(false),
             loss: OnceLock::new(),
+            ended: AtomicBool::new(false),
             told: Notify::new(),
             holds: Mutex::new(Holds::first(spec.mode)),
             spec,
@@ -153,12 +156,17 @@ impl Hold {
 
     /// How the lock was lost, if it was by now.
     pub(crate) fn loss(&self) -> Option<Loss> {
-        self.loss_at(self.engine.clock.now())
+        self.loss_at(self.engine.clock.now()).cloned()
     }
 
     /// How the lock was lost, if that was noticed. The clock is not asked.
     pub(super) fn known_loss(&self) -> Option<&Loss> {
         self.loss.get()
+    }
+
+    /// Whether its end is still to be told. Says so once: who lets go and who notices a loss may be two.
+    pub(super) fn ends(&self) -> bool {
+        !self.ended.swap(true, Ordering::SeqCst)
     }
 
     /// Completes when the lock is lost. Every poll compares the clock.
@@ -254,7 +262,13 @@ impl Hold {
 
     /// An error if the lock is lost by now.
     pub(crate) fn check(&self, operation: Operation) -> Result<()> {
-        match self.loss() {
+        self.loss_at(self.engine.clock.now());
+        self.check_known(operation)
+    }
+
+    /// An error if it was noticed that the lock is lost. The clock is not asked.
+    pub(super) fn check_known(&self, operation: Operation) -> Result<()> {
+        match self.loss.get().cloned() {
             None => Ok(()),
             Some(loss) => Err(Error::from_loss(operation, loss).about(self.spec.key.name())),
         }
@@ -322,14 +336,12 @@ impl Hold {
         Duration::from_nanos(self.lease.load(Ordering::SeqCst))
     }
 
-    fn loss_at(&self, now: Instant) -> Option<Loss> {
-        if let Some(loss) = self.loss.get() {
-            return Some(loss.clone());
-        }
-        if self.runs_out(now) {
+    /// How the lock was lost, if it was by then. The first to find out tells.
+    fn loss_at(&self, now: Instant) -> Option<&Loss> {
+        if self.loss.get().is_none() && self.runs_out(now) {
             self.tell_loss();
         }
-        self.loss.get().cloned()
+        self.loss.get()
     }
 
     /// The lease reaches as far as `max_hold` allows, give or take what belief is shortened by.

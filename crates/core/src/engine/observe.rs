@@ -106,15 +106,18 @@ pub(super) fn granted(hold: &Hold) {
 
 /// Its holder let go of what it had, whether or not the store has heard of it.
 pub(super) fn released(hold: &Hold) {
-    if hold.known_loss().is_some() || !is_held(hold) {
+    if hold.known_loss().is_some() || !is_held(hold) || !hold.ends() {
         return;
     }
     tracing::debug!(target: TARGET, name = hold.spec.key.name(), fence = hold.fence, "released");
     ended(hold, "released");
 }
 
-/// A lock was lost.
+/// A lock was lost. What was given back before that is lost to nobody.
 pub(super) fn lost(hold: &Hold, loss: &Loss) {
+    if !is_held(hold) || !hold.ends() {
+        return;
+    }
     let (name, fence, cause) = (hold.spec.key.name(), hold.fence, loss.word());
     match loss {
         Loss::Broken(broken) => {
