@@ -13,7 +13,12 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Engine, keep, measure::Series, observe, time::Instant};
+use super::{
+    Engine, keep,
+    measure::{Due, Lead, Series},
+    observe,
+    time::Instant,
+};
 use crate::{
     backend::{Claim, ClaimSpec, Grant, Holds, Loss, Mode, Renew, Renewal},
     error::{Error, ErrorKind, Operation, Result},
@@ -49,6 +54,8 @@ pub(crate) struct Hold {
     pub(super) renews: bool,
     /// Where it is counted.
     pub(super) series: Series,
+    pub(super) renewal_due: Due,
+    pub(super) lead: Lead,
     /// How long it had to wait, and when the request that won was sent.
     pub(super) waited: Duration,
     pub(super) begun: Instant,
@@ -107,6 +114,8 @@ impl Hold {
             fence: grant.fence,
             renews: keeping.renews,
             series: keeping.series.clone(),
+            renewal_due: Due::default(),
+            lead: Lead::default(),
             waited,
             begun: sent,
             aged: AtomicBool::new(false),
@@ -167,6 +176,16 @@ impl Hold {
     /// Whether its end is still to be told. Says so once: who lets go and who notices a loss may be two.
     pub(super) fn ends(&self) -> bool {
         !self.ended.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether its end was told.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// It is the lead of an election: whoever counts leaders counts it, until it is lost or given up.
+    pub(crate) fn leads(&self) {
+        observe::leads(self);
     }
 
     /// Completes when the lock is lost. Every poll compares the clock.

@@ -169,8 +169,11 @@ pub(super) async fn release_until(clock: Clock, mut claim: Box<dyn Claim>, until
 /// Ends one hold of it, at once; with the last one the keeper forgets it.
 fn exit(hold: &Hold, mode: Mode) -> Holds {
     let left = hold.exit(mode);
-    if left.total() == 0 && !planted(Bug::RenewerNotStopped) {
-        hold.engine.keeper.forget(hold);
+    if left.total() == 0 {
+        observe::let_go(hold);
+        if !planted(Bug::RenewerNotStopped) {
+            hold.engine.keeper.forget(hold);
+        }
     }
     left
 }

@@ -3,7 +3,15 @@
 #![cfg(feature = "metrics")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod deaf;
+mod leaders;
+mod renewals;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use leasehold_core::{
     Client, ErrorKind,
@@ -12,9 +20,18 @@ use leasehold_core::{
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
+use self::deaf::Deaf;
+
 fn client() -> Client {
     let clock = Clock::test();
     Client::builder(Memory::with_clock(clock.clone())).clock(clock).prefix("shop:").build()
+}
+
+/// One whose renewals can be made to fail.
+fn deaf_client() -> (Client, Deaf) {
+    let clock = Clock::test();
+    let deaf = Deaf::new(Memory::with_clock(clock.clone()));
+    (Client::builder(deaf.clone()).clock(clock).build(), deaf)
 }
 
 /// A store that answers nothing on the spot.
@@ -214,4 +231,21 @@ fn a_recorder_that_comes_late_hears_what_comes_after_it() {
     });
     let seen = recorded(&snapshotter);
     assert!(seen.len() == 2 && seen.values().all(|values| values.len() == 1), "{seen:?}");
+}
+
+#[test]
+fn every_number_that_is_documented_is_told_and_no_other() {
+    let seen = record(async {
+        let client = client();
+        let leadership = client.election("scheduler").ttl("30s").campaign("here").await.unwrap();
+        seconds(15).await;
+        let broken = client.break_hold("scheduler", leadership.guard().id(), "stuck").await.unwrap();
+        assert_eq!(broken, BreakOutcome::Broken);
+        leadership.lost().await;
+    });
+    let told: BTreeSet<&str> = seen.keys().filter_map(|key| key.split(' ').next()).collect();
+    let rows = include_str!("../../../leasehold/src/lib.rs").lines();
+    let rows = rows.filter_map(|row| row.strip_prefix("//! | `lock_")?.split('`').next());
+    let documented: BTreeSet<String> = rows.map(|name| format!("lock_{name}")).collect();
+    assert_eq!(told, documented.iter().map(String::as_str).collect());
 }
