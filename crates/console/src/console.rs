@@ -1,4 +1,4 @@
-//! What the routes share: the client, who may do what, and what was seen of the store.
+//! What the routes share: the store, who may do what, and what was seen of the store.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use std::{
 use leasehold::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::{access::Access, live::Live, rates::Rates, routes::store::Examined};
+use crate::{access::Access, live::Live, rates::Rates, routes::store::Examined, store::Store};
 
 /// The most streams at a time, unless said.
 const STREAMS: usize = 1024;
@@ -27,7 +27,7 @@ const RATE: NonZeroU32 = NonZeroU32::new(2000).expect("not zero");
 pub struct Console(Arc<Inner>);
 
 struct Inner {
-    client: Client,
+    store: Store,
     access: Access,
     hosts: BTreeSet<String>,
     page: Option<PathBuf>,
@@ -74,8 +74,8 @@ impl Console {
         drop(stopping.wait_for(|stopping| *stopping).await);
     }
 
-    pub(crate) fn client(&self) -> &Client {
-        &self.0.client
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
     }
 
     pub(crate) fn access(&self) -> &Access {
@@ -157,9 +157,10 @@ impl ConsoleBuilder {
     /// Makes the console, and begins to look at the store.
     pub fn build(self) -> Console {
         let Self { client, access, hosts, page, max_streams, max_rate } = self;
-        let live = Live::start(client.clone());
+        let store = Store::new(client);
+        let live = Live::start(store.clone());
         Console(Arc::new(Inner {
-            client,
+            store,
             access,
             hosts,
             page,

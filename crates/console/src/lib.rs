@@ -4,7 +4,7 @@
 //! routes promise is in `API.md`, and for machines at `/api/v1/openapi.json`.
 //!
 //! Reading order: [`Console`] is what the routes share, `gatekeeper` is what every request passes, `routes` has a file
-//! for each thing asked, [`watch`] sees what changes in a store, `live` looks for all streams at once.
+//! for each thing asked, `store` is how all of them ask the store, [`watch`] sees what changes in a store, `live` looks for all streams at once.
 //!
 //! It trusts the store, and nobody who calls. Whoever can write to the store can do all that this can.
 
@@ -22,6 +22,8 @@ mod routes;
 mod seats;
 mod series;
 mod serve;
+mod store;
+mod times;
 pub mod view;
 pub mod watch;
 

@@ -15,13 +15,14 @@ use std::{
 };
 
 use jiff::Timestamp;
-use leasehold::{ClaimId, Client, time::Clock};
+use leasehold::{ClaimId, time::Clock};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast};
 
 use crate::{
     series::{Point, Series, Tallied},
+    store::Store,
     view,
     watch::{Change, End, Seen, Watcher, What, told},
 };
@@ -115,15 +116,15 @@ pub(crate) struct News {
 
 impl Live {
     /// Begins to look, on the client's runtime, until nobody holds on to it.
-    pub(crate) fn start(client: Client) -> Arc<Self> {
+    pub(crate) fn start(store: Store) -> Arc<Self> {
         let live = Arc::new(Self {
             state: Mutex::default(),
             news: broadcast::Sender::new(BEHIND),
             wake: Arc::default(),
             awake: AtomicBool::new(false),
         });
-        let (runtime, wake) = (client.runtime().clone(), live.wake.clone());
-        runtime.spawn(run(Arc::downgrade(&live), wake, client));
+        let (runtime, wake) = (store.runtime().clone(), live.wake.clone());
+        runtime.spawn(run(Arc::downgrade(&live), wake, store));
         live
     }
 
@@ -261,6 +262,12 @@ impl State {
         self.seen.as_ref().is_some_and(|seen| seen.complete)
     }
 
+    /// What was seen, if that is how it stands: not while the store does not answer, nor when the next look is long overdue.
+    pub(crate) fn current(&self) -> Option<&Seen> {
+        let seen = self.seen.as_deref().filter(|_| self.error.is_none())?;
+        seen.age().is_none_or(|age| !is_old(age, seen.took)).then_some(seen)
+    }
+
     pub(crate) fn points(&self) -> Vec<&Point> {
         self.series.points().collect()
     }
@@ -300,6 +307,11 @@ impl Tallied {
     }
 }
 
+/// Whether a look that took so long is so old that the next but one should be over by now.
+fn is_old(age: Duration, took: Duration) -> bool {
+    age > ((took * REST).max(SELDOM) + took) * 2
+}
+
 /// The last one who held on to it lets the task end now, not after its rest.
 impl Drop for Live {
     fn drop(&mut self) {
@@ -307,8 +319,8 @@ impl Drop for Live {
     }
 }
 
-async fn run(live: Weak<Live>, wake: Arc<Notify>, client: Client) {
-    let (mut watcher, clock) = (Watcher::new(client, ""), Clock::boot());
+async fn run(live: Weak<Live>, wake: Arc<Notify>, store: Store) {
+    let (mut watcher, clock) = (Watcher::of(store, ""), Clock::boot());
     while live.strong_count() > 0 {
         let looked = watcher.look().await;
         let Some(live) = live.upgrade() else { return };
@@ -339,24 +351,38 @@ async fn run(live: Weak<Live>, wake: Arc<Notify>, client: Client) {
 
 #[cfg(test)]
 mod tests {
-    use leasehold::backend::Memory;
+    use leasehold::{Client, backend::Memory};
 
     use super::*;
 
+    #[test]
+    fn a_look_is_old_when_two_more_should_be_over() {
+        let seconds = Duration::from_secs;
+        assert!(!is_old(seconds(20), Duration::ZERO) && is_old(seconds(21), Duration::ZERO));
+        assert!(
+            !is_old(seconds(100), seconds(10)) && is_old(seconds(101), seconds(10)),
+            "long ones are rare"
+        );
+    }
+
     #[tokio::test]
     async fn looks_are_counted_by_whether_the_store_answered() {
-        let live = Live::start(Client::new(Memory::new()));
+        let live = Live::start(Store::new(Client::new(Memory::new())));
         let before = live.state().looks;
         live.failed("the store cannot be reached".to_owned());
         live.saw(&Arc::default(), &[]);
-        let after = live.state().looks;
+        let known = live.state();
+        let after = known.looks;
+        assert!(known.current().is_some(), "it was seen");
+        live.failed("the store cannot be reached".to_owned());
+        assert!(live.state().current().is_none(), "and is not known any more");
         assert_eq!(after.failed, before.failed + 1);
         assert!(after.seen > before.seen, "it looks by itself, too");
     }
 
     #[tokio::test]
     async fn a_look_is_told_in_one_piece_and_without_its_changes_if_they_are_too_many() {
-        let live = Live::start(Client::new(Memory::new()));
+        let live = Live::start(Store::new(Client::new(Memory::new())));
         let (mut news, mut seq) = live.listen();
         for (count, told) in [(3, 3), (TOLD, TOLD), (TOLD + 1, 0), (50_000, 0)] {
             let change = |number| Change { name: format!("n{number}"), what: What::Changed, lock: None };

@@ -1,7 +1,8 @@
 //! What Prometheus reads: how it stands, and what happened since the server started.
 //!
 //! Names of locks are no labels: they are many, and often somebody's customers. What only a holder knows of itself (how long
-//! it waited and held, its renewals, why it lost) is not here: a look at the store now and then does not see it.
+//! it waited and held, its renewals, why it lost) is not here: a look at the store now and then does not see it. So no name
+//! here is one that the library tells its recorder: one Prometheus may read both.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -12,7 +13,12 @@ use axum::{
 };
 use leasehold::backend::Mode;
 
-use crate::{console::Console, live::State as Known, watch::Seen};
+use crate::{
+    console::Console,
+    live::{Counts, State as Known},
+    times::{Op, Times},
+    watch::Seen,
+};
 
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -24,7 +30,10 @@ fn text(console: &Console) -> String {
     let state = console.live().state();
     let mut out = Text::default();
     store(&mut out, &state, console.live().up().unwrap_or(false));
-    names(&mut out, &state);
+    asked(&mut out, console.store().times());
+    if let Some(seen) = state.current() {
+        names(&mut out, state.counts, seen);
+    }
     happened(&mut out, &state);
     server(&mut out, console);
     out.0
@@ -34,20 +43,39 @@ fn text(console: &Console) -> String {
 fn store(out: &mut Text, state: &Known, up: bool) {
     let seen = state.seen.as_deref();
     out.gauge("lock_backend_up", "Whether the store answered the last look.", truth(up));
-    let help = "How long the store took for a page of names.";
-    out.head("gauge", "lock_backend_seconds", help);
-    out.row("lock_backend_seconds", "{op=\"list\"}", seconds(seen.map(|seen| seen.latency)));
     let took = seconds(seen.map(|seen| seen.took));
     out.gauge("lock_sweep_seconds", "How long a look at all names took.", took);
     out.gauge("lock_sweep_complete", "Whether the last look took in all names.", truth(state.complete()));
+    // Before the first look it has no age.
+    if let Some(age) = seen.and_then(Seen::age) {
+        let help = "How long ago the store last answered a look.";
+        out.gauge("lock_sweep_age_seconds", help, age.as_secs_f64());
+    }
     out.head("counter", "lock_sweeps_total", "Looks at all names, by whether the store answered.");
     out.row("lock_sweeps_total", "{outcome=\"seen\"}", whole(state.looks.seen));
     out.row("lock_sweeps_total", "{outcome=\"failed\"}", whole(state.looks.failed));
 }
 
-/// What is held and waited for.
-fn names(out: &mut Text, state: &Known) {
-    let (counts, seen) = (state.counts, state.seen.as_deref());
+/// How long the store took for what was asked of it.
+fn asked(out: &mut Text, times: &Times) {
+    let name = "lock_backend_seconds";
+    out.head("histogram", name, "How long the store took, by what was asked of it.");
+    for (op, histogram) in Op::ALL.map(|op| (op.name(), times.of(op))) {
+        let mut count = 0;
+        for (end, at_most) in histogram.at_most() {
+            let end = if end.is_finite() { end.to_string() } else { "+Inf".to_owned() };
+            out.row("lock_backend_seconds_bucket", &format!("{{op=\"{op}\",le=\"{end}\"}}"), whole(at_most));
+            count = at_most;
+        }
+        let labels = format!("{{op=\"{op}\"}}");
+        out.row("lock_backend_seconds_sum", &labels, histogram.sum().as_secs_f64());
+        out.row("lock_backend_seconds_count", &labels, whole(count));
+    }
+}
+
+/// What is held and waited for. Told only while it is known: a number that stands still while the store is away looks like one
+/// that is well.
+fn names(out: &mut Text, counts: Counts, seen: &Seen) {
     out.gauge("lock_names", "Names in use, as last seen.", whole(counts.names));
     out.gauge("lock_held", "Names that somebody holds, as last seen.", whole(counts.held));
     out.head("gauge", "lock_holders", "Acquisitions that are held, as last seen.");
@@ -57,7 +85,7 @@ fn names(out: &mut Text, state: &Known) {
     out.gauge("lock_waiters", "Claims that wait, as last seen.", whole(counts.waiting));
     let help = "Holds with less than ten seconds of lease left, as last seen.";
     out.gauge("lock_expiring", help, whole(counts.expiring));
-    let locks = || seen.into_iter().flat_map(|seen| seen.locks.values());
+    let locks = || seen.locks.values();
     let longest_wait = locks().flat_map(|lock| lock.waiters.iter().map(|waiter| waiter.waited)).max();
     let longest_hold = locks().flat_map(|lock| lock.holders.iter().map(|holder| holder.held_for)).max();
     let help = "How long the one who waits longest has waited, as last seen.";
@@ -71,13 +99,13 @@ fn happened(out: &mut Text, state: &Known) {
     let total = state.total;
     out.counter("lock_acquired_total", "Acquisitions that were seen to begin.", total.acquires);
     out.counter("lock_waited_total", "Waits that were seen to begin.", total.waits);
-    out.counter("lock_lost_total", "Holds whose lease was seen to run out.", total.losses);
+    out.counter("lock_expired_total", "Holds whose lease was seen to run out.", total.losses);
     out.counter("lock_forced_total", "Holds that were broken here or seen to be broken.", total.broken);
 }
 
 /// This server itself.
 fn server(out: &mut Text, console: &Console) {
-    let (busy, (streams, _)) = (console.client().stats(), console.streams());
+    let (busy, (streams, _)) = (console.store().stats(), console.streams());
     out.gauge("lock_console_streams", "Event streams that are open.", whole(streams as u64));
     let help = "Claims of requests to this server that wait.";
     out.gauge("lock_console_requests_waiting", help, whole(busy.waiting as u64));
@@ -88,9 +116,9 @@ fn server(out: &mut Text, console: &Console) {
 }
 
 /// How many hold in each of the ways there are.
-fn by_kind(seen: Option<&Seen>) -> [(&'static str, u64); 3] {
+fn by_kind(seen: &Seen) -> [(&'static str, u64); 3] {
     let mut kinds = [("exclusive", 0), ("shared", 0), ("permits", 0)];
-    for holder in seen.into_iter().flat_map(|seen| seen.locks.values()).flat_map(|lock| &lock.holders) {
+    for holder in seen.locks.values().flat_map(|lock| &lock.holders) {
         let kind = match holder.mode {
             Mode::Shared => 1,
             Mode::Permits { .. } => 2,

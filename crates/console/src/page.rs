@@ -52,7 +52,7 @@ async fn find(console: &Console, path: &str) -> Option<Bytes> {
         return None;
     }
     let file = folder.join(path.trim_start_matches('/'));
-    let read = console.client().runtime().spawn_blocking(move || std::fs::read(file));
+    let read = console.store().runtime().spawn_blocking(move || std::fs::read(file));
     read.await.ok()?.ok().map(Bytes::from)
 }
 

@@ -22,14 +22,22 @@
 //! What others wrote is in fields, which `tracing-subscriber` prints with escapes. Labels of locks are not told.
 //!
 //! **Numbers** go to whatever recorder is installed for the [`metrics`](https://docs.rs/metrics) crate, with the feature
-//! `metrics`. All have the labels `template` and `kind` (`exclusive`, `shared`, `permits`, `latch`) and one of their own:
+//! `metrics`. All have the labels `template` and `kind` (`exclusive`, `shared`, `permits`, `latch`), and most have one of their own:
 //!
 //! | metric | | its own label |
 //! |---|---|---|
 //! | `lock_acquire_seconds` | histogram: from being asked to the answer; its count is that of acquisitions | `outcome`: `acquired`, `busy`, `failed`, `abandoned` (the caller went away) |
-//! | `lock_hold_seconds` | histogram; of a cohort all holders together | `end`: `released`, or a cause of loss |
+//! | `lock_hold_seconds` | histogram; each hold ends once, of a cohort all holders together | `end`: `released`, or a cause of loss |
 //! | `lock_lost_total` | counter | `cause`: `expired`, `max_hold`, `gone`, `broken`, `shutdown` |
 //! | `lock_renewals_total` | counter | `outcome`: `renewed`, `failed`, `lost` |
+//! | `lock_renew_lag_seconds` | histogram: from when a renewal was due, a third of the lease after the last that succeeded was sent, to when it was heard to have succeeded | |
+//! | `lock_is_leader` | gauge: how many elections of the template this process leads, so 1 or 0 for one; 0 for a candidate, and again once it resigned or lost the lead | |
+//!
+//! The lag is what is left of a lease's safety: two thirds of the lease are lost with it. In it are the store's answer, all
+//! tries that failed, and whatever kept the process from renewing, such as a runtime that was blocked or a machine that slept.
+//! What a holder asks for itself ([`Guard::extend`], entering a lock again) was not due, and is not in it.
+//! A lead is over for `lock_is_leader` as soon as anybody notices: at the latest when its lease ends, if the runtime of the
+//! client can run by then.
 //!
 //! Names are no labels: they are many, and often somebody's customers. The `template` is the name without what varies in it:
 //! of `#[locked(key = "order:{order.id}")]` it is `order:{}`; a lock made by hand says it with [`Lock::template`], or else it is the

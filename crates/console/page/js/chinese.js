@@ -114,6 +114,7 @@ export default {
   'column.waiters': '等待',
   'holders.more': '还有其他持有者：见该锁的页面',
   'pager.rows': '本页 {count} 项',
+  'pager.sorted': '本页 {count} 项，仅在本页内排序，不与其他页比较',
   'pager.next': '下一页',
   'pager.back': '上一页',
   'pager.first': '第一页',

@@ -114,6 +114,7 @@ export default {
   'column.waiters': 'Waiting',
   'holders.more': 'More holders: see the name’s own page',
   'pager.rows': '{count} on this page',
+  'pager.sorted': '{count} on this page, sorted among themselves; other pages are not compared',
   'pager.next': 'Next page',
   'pager.back': 'Page before',
   'pager.first': 'First page',

@@ -88,8 +88,10 @@ function pager(query, page, rows) {
     go(address('locks', null, { ...all, cursor: page.next }));
   };
   const back = () => go(address('locks', null, { ...all, cursor: trail.pop() ?? '' }));
+  // The store gives names in an order of its own: what is first here need not be the first of all.
+  const partly = query.get('sort') && (cursor || page.next);
   return h('div', { class: 'pager' },
-    h('span', { class: 'quiet small', role: 'status' }, t('pager.rows', { count: count(rows) })),
+    h('span', { class: 'quiet small', role: 'status' }, t(partly ? 'pager.sorted' : 'pager.rows', { count: count(rows) })),
     cursor && h('button', { type: 'button', onclick: back, 'data-key': 'pager-back' }, icon('back'), t(trail.length ? 'pager.back' : 'pager.first')),
     page.next && h('button', { type: 'button', onclick: on, 'data-key': 'pager-next' }, t('pager.next'), icon('next')));
 }

@@ -13,11 +13,11 @@ use crate::{
 
 pub(super) async fn list(State(console): State<Console>, Asked(paged): Asked<Paged>) -> Answer {
     let limit = paged.limit(500)?;
-    if !console.client().info().capabilities.cells {
+    if !console.store().info().capabilities.cells {
         let note = "this store keeps no values beside its locks, so it has no audit";
         return answer(json!({ "entries": [], "next": null, "note": note }));
     }
-    let AuditPage { entries, next } = console.client().audit(paged.cursor(), limit).await?;
+    let AuditPage { entries, next } = console.store().audit(paged.cursor(), limit).await?;
     let entries: Vec<Value> = entries.iter().map(entry).collect();
     answer(json!({ "entries": entries, "next": next, "note": null }))
 }

@@ -30,14 +30,14 @@ pub(super) async fn run(
     let Break { id, reason, by } = read(&body)?;
     let id: ClaimId = id.parse()?;
     let broken = Broken { by: operator.named(by.as_deref())?.into(), why: reason.into() };
-    let Forced { outcome, unaudited, .. } = console.client().break_hold_as(&name, id, broken).await?;
+    let Forced { outcome, unaudited, .. } = console.store().break_hold(&name, id, broken).await?;
     if outcome == BreakOutcome::Broken {
         console.live().broke(id);
         tracing::info!(name, %id, "a lock was broken by an operator");
         let note = unaudited.map(|error| format!("it was broken, but the audit has no entry of it: {error}"));
         return answer(json!({ "broken": true, "name": name, "id": id, "note": note }));
     }
-    let state = console.client().inspect(&name).await?;
+    let state = console.store().inspect(&name).await?;
     let lock = LockView::of_any(&name, state.as_ref(), jiff::Timestamp::now());
     let detail = "it has changed hands since: that acquisition holds it no more, and nothing was broken";
     Err(Problem::new(StatusCode::CONFLICT, "changed_hands", detail).with("lock", json!(lock)))

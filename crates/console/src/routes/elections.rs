@@ -13,12 +13,12 @@ use crate::{
 
 pub(super) async fn list(State(console): State<Console>, Asked(paged): Asked<Paged>) -> Answer {
     let limit = paged.limit(200)?;
-    let client = console.client();
-    if !client.info().capabilities.cells {
+    let store = console.store();
+    if !store.info().capabilities.cells {
         let note = "this store keeps no values beside its locks, so it has no elections";
         return answer(json!({ "elections": [], "next": null, "note": note }));
     }
-    let (names, next) = client.elections(paged.cursor(), limit).await?;
+    let (names, next) = store.elections(paged.cursor(), limit).await?;
     let mut elections = Vec::with_capacity(names.len());
     for name in names {
         elections.push(one(&console, name).await?);
@@ -27,9 +27,8 @@ pub(super) async fn list(State(console): State<Console>, Asked(paged): Asked<Pag
 }
 
 async fn one(console: &Console, name: String) -> Result<Value, Problem> {
-    let client = console.client();
-    let (leader, state, now) =
-        (client.election(&name).leader().await?, client.inspect(&name).await?, Timestamp::now());
+    let store = console.store();
+    let (leader, state, now) = (store.leader(&name).await?, store.inspect(&name).await?, Timestamp::now());
     let holder = leader.as_ref().and_then(|leader| {
         let holders = state.iter().flat_map(|state| &state.holders);
         holders.into_iter().find(|holder| holder.id == leader.id)

@@ -3,7 +3,7 @@
 //! Who paused a job and why is kept with the job for as long as the pause lasts; the audit has it for longer.
 
 use axum::{body::Bytes, extract::State};
-use leasehold::{Client, Error, Job, JobState, job::Paused};
+use leasehold::{Error, JobState, job::Paused};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{
     operator::{self, Operator},
     read,
 };
-use crate::{console::Console, job_view};
+use crate::{console::Console, job_view, store::Store};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,15 +29,15 @@ struct Resume {
 
 pub(super) async fn list(State(console): State<Console>, Asked(paged): Asked<Paged>) -> Answer {
     let limit = paged.limit(200)?;
-    let client = console.client();
-    if !client.info().capabilities.cells {
+    let store = console.store();
+    if !store.info().capabilities.cells {
         let note = "this store keeps no values beside its locks, so it has no jobs";
         return answer(json!({ "jobs": [], "next": null, "note": note }));
     }
-    let page = client.jobs("", paged.cursor(), limit).await?;
+    let page = store.jobs(paged.cursor(), limit).await?;
     let mut jobs = Vec::with_capacity(page.jobs.len());
     for job in page.jobs {
-        jobs.push(job_view::of(&looked_after(client, job).await?));
+        jobs.push(job_view::of(&looked_after(store, job).await?));
     }
     answer(json!({ "jobs": jobs, "next": page.next, "note": null }))
 }
@@ -50,10 +50,9 @@ pub(super) async fn pause(
 ) -> Answer {
     let Pause { reason, by } = read(&body)?;
     let (reason, by) = (operator::reason(&reason)?, operator.named(by.as_deref())?);
-    let job = console.client().job(&name);
-    let before = job.pause_as(&by, reason).await?;
+    let before = console.store().pause(&name, &by, reason).await?;
     tracing::info!(name, by, reason, "a job was paused by an operator");
-    changed(&job, before.as_ref()).await
+    changed(console.store(), &name, before.as_ref()).await
 }
 
 pub(super) async fn resume(
@@ -64,24 +63,23 @@ pub(super) async fn resume(
 ) -> Answer {
     let Resume { by } = read(&body)?;
     let by = operator.named(by.as_deref())?;
-    let job = console.client().job(&name);
-    let before = job.resume_as(&by).await?;
+    let before = console.store().resume(&name, &by).await?;
     if before.is_some() {
         tracing::info!(name, by, "a job was resumed by an operator");
     }
-    changed(&job, before.as_ref()).await
+    changed(console.store(), &name, before.as_ref()).await
 }
 
 /// A page of jobs does not tell whether whoever began a run still lives; who looks at a running one wants to know.
-async fn looked_after(client: &Client, job: JobState) -> Result<JobState, Error> {
+async fn looked_after(store: &Store, job: JobState) -> Result<JobState, Error> {
     if job.running.is_none() {
         return Ok(job);
     }
-    Ok(client.job(&job.name).state().await?.unwrap_or(job))
+    Ok(store.job(&job.name).await?.unwrap_or(job))
 }
 
 /// The job as it is now, and the pause that it was in before.
-async fn changed(job: &Job, before: Option<&Paused>) -> Answer {
-    let state: Option<Value> = job.state().await?.as_ref().map(job_view::of);
+async fn changed(store: &Store, name: &str, before: Option<&Paused>) -> Answer {
+    let state: Option<Value> = store.job(name).await?.as_ref().map(job_view::of);
     answer(json!({ "job": state, "before": before.map(job_view::pause) }))
 }

@@ -47,7 +47,7 @@ pub(super) async fn list(State(console): State<Console>, Asked(wanted): Asked<Wa
         // A store may not be able to go on within a page, so no more is asked for than there is room for.
         let room = limit - found.len();
         let size = if filter.is_none() { room } else { room.min(PAGE) };
-        let LockPage { locks, next } = console.client().list(&wanted.prefix, cursor.as_deref(), size).await?;
+        let LockPage { locks, next } = console.store().list(&wanted.prefix, cursor.as_deref(), size).await?;
         scanned += locks.len();
         looked_at += if locks.len() < size { PAGE } else { locks.len() };
         found.extend(locks.into_iter().filter(|lock| filter.lets(lock)));
@@ -62,14 +62,14 @@ pub(super) async fn list(State(console): State<Console>, Asked(wanted): Asked<Wa
 }
 
 pub(super) async fn show(State(console): State<Console>, Name(name): Name) -> Answer {
-    let client = console.client();
-    let state = client.inspect(&name).await?;
+    let store = console.store();
+    let state = store.inspect(&name).await?;
     let lock = LockView::of_any(&name, state.as_ref(), Timestamp::now());
-    let cells = client.info().capabilities.cells;
-    let past = if cells { client.history(&name).await? } else { Vec::new() };
+    let cells = store.info().capabilities.cells;
+    let past = if cells { store.history(&name).await? } else { Vec::new() };
     let past: Vec<_> = past.iter().map(PastView::of).collect();
     let note = (!cells).then_some("this store keeps no values beside its locks, so it has no history");
-    let findings = client.diagnose_name(&name).unwrap_or_default();
+    let findings = store.examine_name(&name).unwrap_or_default();
     let findings: Vec<_> = findings.iter().map(FindingView::of).collect();
     answer(json!({ "lock": lock, "history": past, "history_note": note, "findings": findings,
         "cli": format!("leasehold show -- {}", quoted(&name)) }))

@@ -19,15 +19,15 @@ const LONGEST: usize = 5;
 
 pub(super) async fn show(State(console): State<Console>) -> Answer {
     let (state, now) = (console.live().state(), Timestamp::now());
-    let (client, (streams, max_streams)) = (console.client(), console.streams());
-    let busy = client.stats();
+    let (asked, (streams, max_streams)) = (console.store(), console.streams());
+    let busy = asked.stats();
     answer(
         json!({ "up": console.live().up().unwrap_or(false), "error": state.error, "latency_ms": state.latency(),
         "counts": state.counts, "complete": state.complete(), "swept_at": state.at.map(view::time),
         "sweep_ms": state.seen.as_ref().map(|seen| millis(seen.took)),
         "series": { "step_ms": millis(STEP), "points": state.points() },
         "longest_waits": waits(&state, now), "longest_holds": holds(&state, now),
-        "guarantee": store::guarantee(client.info()),
+        "guarantee": store::guarantee(asked.info()),
         "server": { "version": env!("CARGO_PKG_VERSION"), "uptime_ms": millis(console.started().elapsed()),
             "streams": streams, "max_streams": max_streams,
             "held": busy.held, "waiting": busy.waiting, "tidying": busy.tidying } }),

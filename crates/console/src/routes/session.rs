@@ -7,8 +7,8 @@ use super::{Answer, answer};
 use crate::{access::Role, console::Console};
 
 pub(super) async fn show(State(console): State<Console>, Extension(role): Extension<Role>) -> Answer {
-    let (client, open) = (console.client(), console.access().is_open());
-    let info = client.info();
+    let (asked, open) = (console.store(), console.access().is_open());
+    let info = asked.info();
     let sees = open || role >= Role::Viewer;
     let store = sees.then(|| {
         json!({ "scheme": info.scheme, "address": info.address, "level": info.guarantee.level.to_string() })
@@ -20,6 +20,6 @@ pub(super) async fn show(State(console): State<Console>, Extension(role): Extens
     };
     answer(
         json!({ "version": env!("CARGO_PKG_VERSION"), "role": role, "reads": if open { "open" } else { "token" },
-        "prefix": if sees { client.prefix() } else { "" }, "store": store }),
+        "prefix": if sees { asked.prefix() } else { "" }, "store": store }),
     )
 }

@@ -31,11 +31,11 @@ struct Examination {
 }
 
 pub(super) async fn show(State(console): State<Console>) -> Answer {
-    let (client, state) = (console.client(), console.live().state());
-    let (info, examination) = (client.info(), examine(&console).await);
+    let (asked, state) = (console.store(), console.live().state());
+    let (info, examination) = (asked.info(), examine(&console).await);
     let findings: Vec<_> = examination.findings.iter().map(FindingView::of).collect();
     let worst = examination.findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good);
-    answer(json!({ "scheme": info.scheme, "address": info.address, "prefix": client.prefix(),
+    answer(json!({ "scheme": info.scheme, "address": info.address, "prefix": asked.prefix(),
         "up": console.live().up().unwrap_or(false), "error": state.error, "latency_ms": state.latency(),
         "guarantee": guarantee(info), "capabilities": capabilities(info),
         "examined_at": view::time(examination.at), "worst": view::severity(worst), "findings": findings }))
@@ -54,7 +54,7 @@ async fn examine(console: &Console) -> Arc<Examination> {
         return known.clone();
     }
     let (begun, at) = (Instant::now(), Timestamp::now());
-    let findings = console.client().diagnose().await.unwrap_or_else(|error| {
+    let findings = console.store().examine().await.unwrap_or_else(|error| {
         vec![
             Finding::danger("examination", format!("the store cannot be examined: {error}"))
                 .because("nobody knows what its locks are worth")

@@ -62,10 +62,10 @@ pub(super) async fn acquire(State(console): State<Console>, Name(name): Name, bo
     if wait > LONGEST {
         return Err(Problem::config("a request waits at most 60 s; ask again after that"));
     }
-    let leased = lock(&console, &name, &asked)?.wait(wait);
+    let lock = lock(&console, &name, &asked)?;
     let (ticket, left) = tokio::select! {
         biased;
-        leased = leased.leased_ticket() => leased?,
+        leased = console.store().acquire(lock, wait) => leased?,
         () = console.stopped() => return Err(stopping()),
     };
     answer(
@@ -76,24 +76,24 @@ pub(super) async fn acquire(State(console): State<Console>, Name(name): Name, bo
 
 pub(super) async fn renew(State(console): State<Console>, Name(name): Name, body: Bytes) -> Answer {
     let (ticket, ttl) = bearing(&console, &name, &body)?;
-    let granted = console.client().renew_ticket(&ticket, ttl).await?;
+    let granted = console.store().renew(&ticket, ttl).await?;
     answer(json!({ "expires_in_ms": millis(granted) }))
 }
 
 pub(super) async fn release(State(console): State<Console>, Name(name): Name, body: Bytes) -> Answer {
     let (ticket, _) = bearing(&console, &name, &body)?;
-    console.client().release_ticket(&ticket).await?;
+    console.store().release(&ticket).await?;
     answer(json!({ "released": true }))
 }
 
 /// The lock as asked for, except for the wait.
 fn lock(console: &Console, name: &str, asked: &Acquire) -> Result<Lock, Problem> {
-    let client = console.client();
+    let store = console.store();
     let mut lock = match (&asked.permits, &asked.mode) {
         (Some(_), Some(_)) => return Err(Problem::config("give mode or permits, not both")),
-        (Some(Permits { take, of }), None) => client.semaphore(name, *of).permits(*take),
-        (None, Some(Mode::Shared)) => client.rwlock(name).read(),
-        (None, _) => client.lock(name),
+        (Some(Permits { take, of }), None) => store.semaphore(name, *of).permits(*take),
+        (None, Some(Mode::Shared)) => store.rwlock(name).read(),
+        (None, _) => store.lock(name),
     };
     lock = lock.asked_at("a request over HTTP".into());
     if let Some(ttl) = &asked.ttl {

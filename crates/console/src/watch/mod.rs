@@ -21,6 +21,7 @@ use leasehold::{
 };
 
 pub use self::told::told;
+use crate::store::Store;
 
 /// The most names that a look takes in.
 pub const NAMES: usize = 20_000;
@@ -34,7 +35,7 @@ const EXPLAINED: usize = 50;
 /// One who looks at the names that begin with a prefix.
 #[derive(Debug)]
 pub struct Watcher {
-    client: Client,
+    store: Store,
     prefix: String,
     seen: Option<Arc<Seen>>,
 }
@@ -56,6 +57,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// How long ago that was; `None` before any look.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.at.map(|at| at.elapsed())
+    }
+
     /// Notes the leases, and what the look before knew of them.
     fn take_leases(&mut self, before: Option<&Self>) {
         let holders = self.locks.values().flat_map(|lock| &lock.holders);
@@ -111,7 +117,12 @@ pub enum End {
 impl Watcher {
     /// A watcher of the names that begin with `prefix`.
     pub fn new(client: Client, prefix: &str) -> Self {
-        Self { client, prefix: prefix.to_owned(), seen: None }
+        Self::of(Store::new(client), prefix)
+    }
+
+    /// One that asks a store which others ask, too.
+    pub(crate) fn of(store: Store, prefix: &str) -> Self {
+        Self { store, prefix: prefix.to_owned(), seen: None }
     }
 
     /// What was seen last; `None` before the first look.
@@ -142,7 +153,7 @@ impl Watcher {
         let (begun, mut seen, mut cursor) = (Instant::now(), Seen::default(), None::<String>);
         let mut looked_at = 0;
         loop {
-            let LockPage { locks, next } = self.client.list(&self.prefix, cursor.as_deref(), PAGE).await?;
+            let LockPage { locks, next } = self.store.list(&self.prefix, cursor.as_deref(), PAGE).await?;
             if cursor.is_none() {
                 seen.latency = begun.elapsed();
             }
@@ -163,7 +174,7 @@ impl Watcher {
         if !changes.iter().any(|change| matches!(change.what, What::Ended(..))) {
             return;
         }
-        let Ok(page) = self.client.audit(None, EXPLAINED).await else { return };
+        let Ok(page) = self.store.audit(None, EXPLAINED).await else { return };
         let broken = page.entries.into_iter().filter(|entry| entry.action == Action::Break);
         let broken: BTreeMap<ClaimId, Broken> =
             broken.filter_map(|AuditEntry { id, by, why, .. }| Some((id?, Broken { by, why }))).collect();

@@ -242,5 +242,9 @@ async fn many_locks_come_in_pages() {
     assert_eq!(pages.len(), 3, "{pages:?}");
     browser.presses("[data-key=pager-back]").await;
     browser.until(&format!("{first} === {}", pages[1])).await;
+    let note = "return document.querySelector('.pager [role=status]').innerText";
+    assert_eq!(browser.asks(note).await, "100 on this page");
+    browser.presses("th.name button").await;
+    browser.until(&format!("{note}.includes('other pages are not compared')")).await;
     browser.closes().await;
 }

@@ -7,6 +7,7 @@ use leasehold::{
     backend::{Memory, Recorded},
 };
 use leasehold_console::{Access, Console, ConsoleBuilder, Limits, Server};
+use leasehold_testkit::scripted::{Script, Scripted};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -81,6 +82,24 @@ impl Served {
     ) -> Self {
         let backend = Memory::new();
         let client = Client::new(backend.clone());
+        Self::serve(backend, client, access, set, limits).await
+    }
+
+    /// With a store that this script plays.
+    pub(crate) async fn scripted(script: &Script) -> Self {
+        let backend = Memory::new();
+        let client = Client::new(Scripted::new(backend.clone(), script.clone()));
+        let access = Access::with_tokens(Some(OPERATOR), Some(VIEWER)).unwrap();
+        Self::serve(backend, client, access, |builder| builder, Limits::default()).await
+    }
+
+    async fn serve(
+        backend: Recorded<Memory>,
+        client: Client,
+        access: Access,
+        set: impl FnOnce(ConsoleBuilder) -> ConsoleBuilder,
+        limits: Limits,
+    ) -> Self {
         let console = set(Console::builder(client.clone(), access)).build();
         let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap().limits(limits);
         let address = server.address().unwrap();

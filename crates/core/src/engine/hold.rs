@@ -13,7 +13,12 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Engine, keep, measure::Series, observe, time::Instant};
+use super::{
+    Engine, keep,
+    measure::{Due, Lead, Series},
+    observe,
+    time::Instant,
+};
 use crate::{
     backend::{Claim, ClaimSpec, Grant, Holds, Loss, Mode, Renew, Renewal},
     error::{Error, ErrorKind, Operation, Result},
@@ -49,6 +54,8 @@ pub(crate) struct Hold {
     pub(super) renews: bool,
     /// Where it is counted.
     pub(super) series: Series,
+    pub(super) renewal_due: Due,
+    pub(super) lead: Lead,
     /// How long it had to wait, and when the request that won was sent.
     pub(super) waited: Duration,
     pub(super) begun: Instant,
@@ -65,6 +72,8 @@ pub(crate) struct Hold {
     /// Somebody has a proof of it, by which the store would know the next holder too: it is not handed on.
     proved: AtomicBool,
     loss: OnceLock<Loss>,
+    /// It was told how it ended.
+    ended: AtomicBool,
     /// Rings when the deadline moves, when the lock is lost, and when a cohort has given it back.
     pub(super) told: Notify,
     holds: Mutex<Holds>,
@@ -105,6 +114,8 @@ impl Hold {
             fence: grant.fence,
             renews: keeping.renews,
             series: keeping.series.clone(),
+            renewal_due: Due::default(),
+            lead: Lead::default(),
             waited,
             begun: sent,
             aged: AtomicBool::new(false),
@@ -114,6 +125,7 @@ impl Hold {
             doubt: AtomicBool::new(false),
             proved: AtomicBool::new(false),
             loss: OnceLock::new(),
+            ended: AtomicBool::new(false),
             told: Notify::new(),
             holds: Mutex::new(Holds::first(spec.mode)),
             spec,
@@ -153,12 +165,27 @@ impl Hold {
 
     /// How the lock was lost, if it was by now.
     pub(crate) fn loss(&self) -> Option<Loss> {
-        self.loss_at(self.engine.clock.now())
+        self.loss_at(self.engine.clock.now()).cloned()
     }
 
     /// How the lock was lost, if that was noticed. The clock is not asked.
     pub(super) fn known_loss(&self) -> Option<&Loss> {
         self.loss.get()
+    }
+
+    /// Whether its end is still to be told. Says so once: who lets go and who notices a loss may be two.
+    pub(super) fn ends(&self) -> bool {
+        !self.ended.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether its end was told.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// It is the lead of an election: whoever counts leaders counts it, until it is lost or given up.
+    pub(crate) fn leads(&self) {
+        observe::leads(self);
     }
 
     /// Completes when the lock is lost. Every poll compares the clock.
@@ -254,7 +281,13 @@ impl Hold {
 
     /// An error if the lock is lost by now.
     pub(crate) fn check(&self, operation: Operation) -> Result<()> {
-        match self.loss() {
+        self.loss_at(self.engine.clock.now());
+        self.check_known(operation)
+    }
+
+    /// An error if it was noticed that the lock is lost. The clock is not asked.
+    pub(super) fn check_known(&self, operation: Operation) -> Result<()> {
+        match self.loss.get().cloned() {
             None => Ok(()),
             Some(loss) => Err(Error::from_loss(operation, loss).about(self.spec.key.name())),
         }
@@ -322,14 +355,12 @@ impl Hold {
         Duration::from_nanos(self.lease.load(Ordering::SeqCst))
     }
 
-    fn loss_at(&self, now: Instant) -> Option<Loss> {
-        if let Some(loss) = self.loss.get() {
-            return Some(loss.clone());
-        }
-        if self.runs_out(now) {
+    /// How the lock was lost, if it was by then. The first to find out tells.
+    fn loss_at(&self, now: Instant) -> Option<&Loss> {
+        if self.loss.get().is_none() && self.runs_out(now) {
             self.tell_loss();
         }
-        self.loss.get().cloned()
+        self.loss.get()
     }
 
     /// The lease reaches as far as `max_hold` allows, give or take what belief is shortened by.

@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use super::{
     history::{self, History, Past},
     hold::Hold,
+    observe,
     presence::Presence,
     rumour::{LASTING, Listening},
     time::{Clock, Instant, TICK},
@@ -71,7 +72,9 @@ impl Keeper {
     /// Begins to keep a hold won by a request sent at `sent`. Says `false` if it keeps nothing any more.
     pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) -> bool {
         self.stands(&hold.spec, Some(hold.fence), sent);
-        let due = hold.next_due(sent).as_nanos();
+        let due = hold.next_due(sent);
+        hold.renewal_due.set(due);
+        let due = due.as_nanos();
         hold.due.store(due, Ordering::Relaxed);
         let mut schedule = self.schedule();
         if schedule.closed {
@@ -264,8 +267,8 @@ impl Schedule {
 }
 
 /// The keeper's task.
-pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) {
-    let _end = End(keeper.clone());
+pub(super) async fn run(kept: Kept, backend: Arc<dyn Backend>, clock: Clock, who: Arc<Who>) {
+    let keeper = kept.0.clone();
     let mut rounds = FuturesUnordered::<Pin<Box<dyn Future<Output = ()> + Send>>>::new();
     let mut was_idle = true;
     let mut listening = Listening::default();
@@ -304,10 +307,11 @@ pub(super) async fn run(keeper: Arc<Keeper>, backend: Arc<dyn Backend>, clock: C
     }
 }
 
-/// However the task ends, with its runtime too, what it kept is lost: nothing renews it any more.
-struct End(Arc<Keeper>);
+/// What the task keeps. However the task ends, with its runtime too and even before it began, that is lost: nothing renews
+/// it any more.
+pub(super) struct Kept(pub(super) Arc<Keeper>);
 
-impl Drop for End {
+impl Drop for Kept {
     fn drop(&mut self) {
         for hold in self.0.take_all() {
             hold.lose(Loss::Shutdown);
@@ -330,8 +334,16 @@ pub(super) async fn renew(
     let mut answers = answers.into_iter();
     let mut heard = Vec::with_capacity(batch.len());
     for hold in batch {
-        let result = hold.heard(sent, answers.next().unwrap_or_else(|| Err(unanswered())));
+        let answer = answers.next().unwrap_or_else(|| Err(unanswered()));
+        if asked.is_none() {
+            observe::heard(hold, &answer);
+        }
+        let result = hold.heard(sent, answer);
         let next = if result.is_ok() { hold.next_due(sent) } else { hold.retry_due(clock.now()) };
+        if result.is_ok() {
+            // One that failed stays due since when it was.
+            hold.renewal_due.set(next);
+        }
         keeper.postpone(hold, next);
         heard.push(result);
     }

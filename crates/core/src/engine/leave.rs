@@ -24,11 +24,10 @@ pub(crate) async fn leave(hold: &Arc<Hold>, mode: Mode, fence: u64) -> Result<()
     if cohort::hand_on(hold, fence) {
         return Ok(());
     }
-    let left = exit(hold, mode);
-    let finished = if left.total() > 0 {
+    let finished = if exit(hold, mode).total() > 0 {
         hold.engine.carry_on(write_count(hold.clone())).await
-    } else if let Some(withdrawn) = withdraw_now(hold) {
-        withdrawn.and_then(|()| hold.check(Operation::Release))
+    } else if let Some((claim, answer)) = release_now(hold) {
+        left(hold, claim, answer)
     } else {
         hold.engine.carry_on(withdraw(hold.clone())).await
     };
@@ -40,15 +39,19 @@ pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode, fence: u64) {
     if cohort::hand_on(hold, fence) {
         return;
     }
-    let left = exit(hold, mode);
-    if left.total() == 0 && withdraw_now(hold).is_some() {
+    let still = exit(hold, mode);
+    if still.total() == 0
+        && let Some((claim, answer)) = release_now(hold)
+    {
+        // Whether it was lost before is not looked at: nobody asks.
+        drop(withdrawn(hold, claim, answer));
         return;
     }
     let hold = hold.clone();
     let engine = hold.engine.clone();
     engine.janitor.carry(Box::pin(async move {
         // Nobody waits for the answer: what fails is retried or ends with the lease.
-        drop(if left.total() == 0 { withdraw(hold).await } else { write_count(hold).await });
+        drop(if still.total() == 0 { withdraw(hold).await } else { write_count(hold).await });
     }));
 }
 
@@ -102,20 +105,27 @@ async fn write_count(hold: Arc<Hold>) -> Result<()> {
 /// Withdraws a hold, whatever its count.
 pub(super) async fn withdraw(hold: Arc<Hold>) -> Result<()> {
     let claim = hold.claim.lock().await.take();
-    if let Some(mut claim) = claim {
-        let answer = claim.release().await;
-        withdrawn(&hold, claim, answer)?;
-    }
-    hold.check(Operation::Release)
+    let Some(mut claim) = claim else { return hold.check(Operation::Release) };
+    let answer = claim.release().await;
+    left(&hold, claim, answer)
 }
 
-/// The same on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
-/// through the claim. Whether it was lost before is not looked at: most who leave so do not ask.
-fn withdraw_now(hold: &Hold) -> Option<Result<()>> {
+/// Asks for it on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
+/// through the claim.
+fn release_now(hold: &Hold) -> Option<(Box<dyn Claim>, Result<Release>)> {
     let mut slot = hold.claim.try_lock().ok()?;
     let answer = slot.as_mut()?.release_now()?;
-    let claim = slot.take()?;
-    Some(withdrawn(hold, claim, answer))
+    Some((slot.take()?, answer))
+}
+
+/// What the store said, and an error if it was lost by then. Whether it was is looked at once, before it is told how the
+/// hold ended: a holder who is told of a loss did not let go in time. What the store knows of a loss comes first.
+fn left(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Result<()> {
+    if !matches!(answer, Ok(Release::Gone(_))) {
+        drop(hold.loss());
+    }
+    withdrawn(hold, claim, answer)?;
+    hold.check_known(Operation::Release)
 }
 
 /// What the store said to it; what could not be told to the store, the janitor goes on with.
@@ -159,8 +169,11 @@ pub(super) async fn release_until(clock: Clock, mut claim: Box<dyn Claim>, until
 /// Ends one hold of it, at once; with the last one the keeper forgets it.
 fn exit(hold: &Hold, mode: Mode) -> Holds {
     let left = hold.exit(mode);
-    if left.total() == 0 && !planted(Bug::RenewerNotStopped) {
-        hold.engine.keeper.forget(hold);
+    if left.total() == 0 {
+        observe::let_go(hold);
+        if !planted(Bug::RenewerNotStopped) {
+            hold.engine.keeper.forget(hold);
+        }
     }
     left
 }

@@ -13,10 +13,14 @@ use std::{
     time::Duration,
 };
 
-use metrics::{Key, Label, Level, Metadata, Recorder, SharedString, Unit, with_recorder};
+use metrics::{Gauge, Key, Label, Level, Metadata, Recorder, SharedString, Unit, with_recorder};
 
-use super::observe::kind;
-use crate::{backend::Mode, key::Key as Name};
+use super::{observe::kind, time::Instant};
+use crate::{
+    backend::Mode,
+    key::Key as Name,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 /// Whether anything is measured at all.
 pub(super) const MEASURED: bool = true;
@@ -33,9 +37,14 @@ const ACQUIRE: &str = "lock_acquire_seconds";
 const HOLD: &str = "lock_hold_seconds";
 const LOST: &str = "lock_lost_total";
 const RENEWALS: &str = "lock_renewals_total";
+const LAG: &str = "lock_renew_lag_seconds";
+const LEADER: &str = "lock_is_leader";
+
+/// Stands for the label and the word of a metric that has none of its own.
+const NONE: &str = "";
 
 /// Every series that a template and a kind can have: the metric, its own label, and the word there.
-const ROWS: [(&str, &str, &str); 18] = [
+const ROWS: [(&str, &str, &str); 20] = [
     (ACQUIRE, "outcome", "acquired"),
     (ACQUIRE, "outcome", "busy"),
     (ACQUIRE, "outcome", "failed"),
@@ -54,6 +63,8 @@ const ROWS: [(&str, &str, &str); 18] = [
     (RENEWALS, "outcome", "renewed"),
     (RENEWALS, "outcome", "failed"),
     (RENEWALS, "outcome", "lost"),
+    (LAG, NONE, NONE),
+    (LEADER, NONE, NONE),
 ];
 
 const KINDS: usize = 4;
@@ -142,6 +153,21 @@ impl Series {
         self.count(RENEWALS, mode, outcome);
     }
 
+    /// The keeper heard that a lease was renewed, so long after it was due.
+    pub(super) fn lagged(&self, mode: Mode, late: Duration) {
+        self.record(LAG, mode, NONE, late);
+    }
+
+    /// Somebody would lead: from now on it can be seen whether they do.
+    pub(crate) fn candidate(&self) {
+        self.leader(Mode::Exclusive);
+    }
+
+    /// How many elections of this template are led from this process, in whatever recorder there is now.
+    fn leader(&self, mode: Mode) -> Option<Gauge> {
+        self.with(LEADER, mode, NONE, |recorder, key| recorder.register_gauge(key, &METADATA))
+    }
+
     fn record(&self, metric: &'static str, mode: Mode, word: &'static str, time: Duration) {
         self.with(metric, mode, word, |recorder, key| {
             recorder.register_histogram(key, &METADATA).record(time.as_secs_f64());
@@ -154,28 +180,69 @@ impl Series {
         });
     }
 
-    fn with(
+    fn with<T>(
         &self,
         metric: &'static str,
         mode: Mode,
         word: &'static str,
-        tell: impl FnOnce(&dyn Recorder, &Key),
-    ) {
-        let Some(row) = ROWS.iter().position(|row| (row.0, row.2) == (metric, word)) else { return };
+        tell: impl FnOnce(&dyn Recorder, &Key) -> T,
+    ) -> Option<T> {
+        let row = ROWS.iter().position(|row| (row.0, row.2) == (metric, word))?;
         let keys = self.0.keys[place(mode)].get_or_init(Box::default);
         let key = keys[row].get_or_init(|| self.key(ROWS[row], mode));
-        with_recorder(|recorder| tell(recorder, key));
+        Some(with_recorder(|recorder| tell(recorder, key)))
     }
 
     fn key(&self, (metric, label, word): (&'static str, &'static str, &'static str), mode: Mode) -> Key {
         let template = Label::new("template", self.0.text.clone());
-        Key::from_parts(metric, vec![template, Label::new("kind", kind(mode)), Label::new(label, word)])
+        let mut labels = vec![template, Label::new("kind", kind(mode))];
+        if label != NONE {
+            labels.push(Label::new(label, word));
+        }
+        Key::from_parts(metric, labels)
     }
 }
 
 impl fmt::Debug for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Series").field(&self.0.text).finish()
+    }
+}
+
+/// When the keeper's next renewal of a hold is due.
+#[derive(Debug, Default)]
+pub(super) struct Due(AtomicU64);
+
+impl Due {
+    pub(super) fn set(&self, due: Instant) {
+        self.0.store(due.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// How long that is past; nothing for what comes early.
+    pub(super) fn lag(&self, now: Instant) -> Duration {
+        Instant::from_nanos(self.0.load(Ordering::Relaxed)).until(now)
+    }
+}
+
+/// A hold that is a lead: counted in one recorder when it begins, and in the same one when it is over, once.
+#[derive(Debug, Default)]
+pub(super) struct Lead {
+    counted: AtomicBool,
+    gauge: OnceLock<Gauge>,
+}
+
+impl Lead {
+    pub(super) fn begin(&self, series: &Series, mode: Mode) {
+        let Some(gauge) = series.leader(mode) else { return };
+        self.gauge.get_or_init(|| gauge).increment(1.0);
+        self.counted.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn end(&self) {
+        // Most holds are none: they are asked, and not written to.
+        if self.counted.load(Ordering::SeqCst) && self.counted.swap(false, Ordering::SeqCst) {
+            self.gauge.get().inspect(|gauge| gauge.decrement(1.0));
+        }
     }
 }
 
@@ -201,6 +268,10 @@ fn describe(recorder: &dyn Recorder) {
     };
     counter(LOST, "Holds that were lost before their holders let go.");
     counter(RENEWALS, "Renewals of leases.");
+    let lag = "How long after it was due a renewal was heard to have succeeded.";
+    histogram(LAG, seconds, lag);
+    let leader = "How many elections of this template this process leads.";
+    recorder.describe_gauge(SharedString::const_str(LEADER).into(), Some(Unit::Count), leader.into());
 }
 
 /// The beginning of a name that is the same for many, and whether anything follows it: whole words without digits, up to

@@ -49,7 +49,7 @@ use self::{
     gate::Gate,
     hold::Hold,
     janitor::Janitor,
-    keep::Keeper,
+    keep::{Keeper, Kept},
     measure::Measures,
     tally::{Tally, Ticket},
     time::Clock,
@@ -98,7 +98,7 @@ impl Engine {
     ) -> Arc<Self> {
         let runtime = Handle::current();
         let keeper = Arc::new(Keeper::new(&backend.info().capabilities));
-        runtime.spawn(keep::run(keeper.clone(), backend.clone(), clock.clone(), who.clone()));
+        runtime.spawn(keep::run(Kept(keeper.clone()), backend.clone(), clock.clone(), who.clone()));
         let janitor = Janitor::start(&runtime);
         let (ids, gate, waiting) = (ClaimIds::new(who.client), Gate::default(), Tally::default());
         let (closing, closed) = (Notify::new(), AtomicBool::new(false));

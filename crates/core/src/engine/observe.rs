@@ -15,7 +15,7 @@ use super::{
     won::Won,
 };
 use crate::{
-    backend::{ClaimSpec, Loss, Mode},
+    backend::{ClaimSpec, Loss, Mode, Renewal},
     error::{Error, Result},
 };
 
@@ -104,17 +104,36 @@ pub(super) fn granted(hold: &Hold) {
     }
 }
 
+/// What was won is the lead of an election.
+pub(super) fn leads(hold: &Hold) {
+    hold.lead.begin(&hold.series, hold.spec.mode);
+    // Begin, then look: a loss in between has found nothing to end.
+    if hold.has_ended() {
+        hold.lead.end();
+    }
+}
+
+/// Its holder has it no more, whatever the store will say to that.
+pub(super) fn let_go(hold: &Hold) {
+    hold.lead.end();
+}
+
 /// Its holder let go of what it had, whether or not the store has heard of it.
 pub(super) fn released(hold: &Hold) {
-    if hold.known_loss().is_some() || !is_held(hold) {
+    if hold.known_loss().is_some() || !is_held(hold) || !hold.ends() {
         return;
     }
     tracing::debug!(target: TARGET, name = hold.spec.key.name(), fence = hold.fence, "released");
     ended(hold, "released");
 }
 
-/// A lock was lost.
+/// A lock was lost. What was given back before that is lost to nobody.
 pub(super) fn lost(hold: &Hold, loss: &Loss) {
+    let is_news = hold.ends();
+    hold.lead.end();
+    if !is_held(hold) || !is_news {
+        return;
+    }
     let (name, fence, cause) = (hold.spec.key.name(), hold.fence, loss.word());
     match loss {
         Loss::Broken(broken) => {
@@ -132,6 +151,13 @@ pub(super) fn lost(hold: &Hold, loss: &Loss) {
 /// A lease was renewed, or the store said that there is none.
 pub(super) fn renewed(hold: &Hold, outcome: &'static str) {
     hold.series.renewed(hold.spec.mode, outcome);
+}
+
+/// The keeper was answered. Only what it asks by itself was due at a time.
+pub(super) fn heard(hold: &Hold, answer: &Result<Renewal>) {
+    if MEASURED && hold.renews && matches!(answer, Ok(Renewal::Renewed { .. })) {
+        hold.series.lagged(hold.spec.mode, hold.renewal_due.lag(hold.engine.clock.now()));
+    }
 }
 
 /// A renewal failed; the first in a row puts the hold in doubt.

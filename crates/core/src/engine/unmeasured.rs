@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::time::Instant;
 use crate::{backend::Mode, key::Key};
 
 /// Whether anything is measured at all.
@@ -29,4 +30,30 @@ impl Series {
     pub(super) fn lost(&self, _mode: Mode, _cause: &'static str) {}
 
     pub(super) fn renewed(&self, _mode: Mode, _outcome: &'static str) {}
+
+    pub(super) fn lagged(&self, _mode: Mode, _late: Duration) {}
+
+    pub(crate) fn candidate(&self) {}
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Due(());
+
+#[expect(clippy::unused_self, reason = "the one that measures asks itself")]
+impl Due {
+    pub(super) fn set(&self, _due: Instant) {}
+
+    pub(super) fn lag(&self, _now: Instant) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lead(());
+
+#[expect(clippy::unused_self, reason = "the one that measures asks itself")]
+impl Lead {
+    pub(super) fn begin(&self, _series: &Series, _mode: Mode) {}
+
+    pub(super) fn end(&self) {}
 }

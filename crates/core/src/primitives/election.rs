@@ -78,6 +78,13 @@ impl Election {
         self
     }
 
+    /// What its numbers are called, for the feature `metrics`; see [`Lock::template`]. Say it where several elections have names
+    /// that differ in digits only, and each is to be seen by itself.
+    pub fn template(mut self, template: &'static str) -> Self {
+        self.lock = self.lock.template(template);
+        self
+    }
+
     /// How often those who [observe](Self::observe) look. A second unless said.
     pub fn every(mut self, every: impl Into<Span>) -> Self {
         self.every = every.into();
@@ -110,7 +117,7 @@ impl Election {
     /// # Cancel safety
     /// Dropping the future leaves the line; what it won is given back.
     pub async fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership> {
-        self.serves()?;
+        self.stand()?;
         let guard = self.lock.acquire().await?;
         self.enter(guard, value.as_ref()).await
     }
@@ -123,7 +130,7 @@ impl Election {
     /// # Cancel safety
     /// As for [`campaign`](Self::campaign).
     pub async fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>> {
-        self.serves()?;
+        self.stand()?;
         match self.lock.ask(Patience::None).await? {
             Outcome::Held(guard) => self.enter(guard, value.as_ref()).await.map(Some),
             Outcome::Busy(_) => Ok(None),
@@ -186,9 +193,17 @@ impl Election {
 
     async fn enter(&self, guard: Guard, value: &[u8]) -> Result<Leadership> {
         let seat = self.health.take(guard.hold());
+        guard.hold().leads();
         let leadership = Leadership { lock: self.lock.clone(), guard, _seat: seat };
         leadership.proclaim(value).await?;
         Ok(leadership)
+    }
+
+    /// From now on it is a candidate, if it can be one here.
+    fn stand(&self) -> Result<()> {
+        self.serves()?;
+        self.lock.series(&self.lock.key()?).candidate();
+        Ok(())
     }
 
     fn serves(&self) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::lock::Asked;
+use super::asked::Asked;
 use crate::{
     backend::{LatchStep, Life, Mode},
     client::Client,

@@ -1,14 +1,17 @@
 //! One way to hold one name: exclusively, shared, or by permits; the options, and the ways to ask.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use super::{Guard, Options, Owner};
+use super::{Guard, Options, Owner, asked::Asked};
 use crate::{
     backend::{Busy, ClaimSpec, Life, Mode, Shape},
     call_site::CallSite,
     client::Client,
-    engine::acquire::{Acquired, Order, Patience, acquire, acquire_now},
-    error::{Error, ErrorKind, Operation, Result},
+    engine::{
+        acquire::{Acquired, Order, Patience, acquire, acquire_now},
+        measure::Series,
+    },
+    error::{Error, Operation, Result},
     key::Key,
     span::Span,
 };
@@ -22,7 +25,7 @@ use crate::{
 /// [`max_hold`](Self::max_hold), where renewal stops.
 ///
 /// Lengths of time are [`Duration`]s or texts such as `"30s"`. A text that is not one is reported when the lock is
-/// asked for, with the kind [`Config`](ErrorKind::Config).
+/// asked for, with the kind [`Config`](crate::ErrorKind::Config).
 ///
 /// # Examples
 /// ```
@@ -45,13 +48,6 @@ pub struct Lock {
     options: Options,
     owner: Option<Owner>,
     location: CallSite,
-}
-
-/// A mode, or the numbers that do not make one.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
-    Mode(Mode),
-    Permits { take: u32, of: u32 },
 }
 
 /// What came of trying.
@@ -328,7 +324,7 @@ impl Lock {
         let engine = self.client.engine();
         let key = self.key()?;
         let mode = self.mode.check()?;
-        let series = engine.measures.series(self.options.template, &key);
+        let series = self.series(&key);
         let (ttl, keeping) = self.options.lease(series)?;
         let label = self.options.label()?;
         let fences = self.fences(mode, life)?;
@@ -340,6 +336,11 @@ impl Lock {
         let spec = ClaimSpec { id, key, mode, shape, ttl, fair, life, who, label, location, fences };
         let spec = Arc::new(spec);
         Ok(Order { spec, keeping, patience })
+    }
+
+    /// Where it is counted.
+    pub(super) fn series(&self, key: &Key) -> Series {
+        self.client.engine().measures.series(self.options.template, key)
     }
 
     /// The key, or what is wrong with the name.
@@ -372,22 +373,6 @@ impl Lock {
 
     pub(super) fn asked(&self) -> Asked {
         self.mode
-    }
-}
-
-impl Asked {
-    fn check(self) -> Result<Mode> {
-        let Self::Permits { take, of } = self else {
-            let Self::Mode(mode) = self else { unreachable!("there are two variants") };
-            return Ok(mode);
-        };
-        match (NonZeroU32::new(take), NonZeroU32::new(of)) {
-            (Some(take), Some(of)) if take <= of => Ok(Mode::Permits { take, of }),
-            _ => {
-                let message = format!("cannot take {take} of {of} permits; take at least 1 and at most all");
-                Err(Error::new(ErrorKind::Config, Operation::Acquire, message))
-            }
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What users hold: thin, without I/O and without loops of their own.
 
+mod asked;
 mod election;
 mod guard;
 mod health;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Lock, lock::Asked};
+use super::{Lock, asked::Asked};
 use crate::{
     backend::{Mode, Shape},
     client::Client,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Guard, Lock, lock::Asked};
+use super::{Guard, Lock, asked::Asked};
 use crate::{backend::Shape, client::Client, error::Result};
 
 /// A semaphore: at most so many permits are out at a time.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
 
-use super::{Guard, Lock, Outcome, lock::Asked};
+use super::{Guard, Lock, Outcome, asked::Asked};
 use crate::{
     backend::{Busy, Loss, Mode},
     client::Client,

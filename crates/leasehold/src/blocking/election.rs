@@ -12,6 +12,7 @@ front! {
         ttl(ttl: impl Into<Span>);
         wait(wait: impl Into<Span>);
         label(label: &str);
+        template(template: &'static str);
         every(every: impl Into<Span>);
         asked_at(location: CallSite);
     }

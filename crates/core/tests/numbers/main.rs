@@ -3,18 +3,42 @@
 #![cfg(feature = "metrics")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeMap, time::Duration};
+mod deaf;
+mod leaders;
+mod renewals;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use leasehold_core::{
-    Client,
-    backend::{BreakOutcome, Memory},
+    Client, ErrorKind,
+    backend::{Backend, BreakOutcome, Memory, Quorum, QuorumOptions},
     time::Clock,
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
+use self::deaf::Deaf;
+
 fn client() -> Client {
     let clock = Clock::test();
     Client::builder(Memory::with_clock(clock.clone())).clock(clock).prefix("shop:").build()
+}
+
+/// One whose renewals can be made to fail.
+fn deaf_client() -> (Client, Deaf) {
+    let clock = Clock::test();
+    let deaf = Deaf::new(Memory::with_clock(clock.clone()));
+    (Client::builder(deaf.clone()).clock(clock).build(), deaf)
+}
+
+/// A store that answers nothing on the spot.
+fn asked_for_everything(clock: &Clock) -> Quorum {
+    let member = || Arc::new(Memory::with_clock(clock.clone())) as Arc<dyn Backend>;
+    let options = QuorumOptions::default().with_clock(clock.clone());
+    Quorum::new(vec![member(), member(), member()], options).unwrap()
 }
 
 /// Everything that was recorded: for each metric with its labels, the values of a histogram or the sum of a counter.
@@ -117,6 +141,55 @@ fn losses_are_counted_by_cause_and_end_the_hold_once() {
     assert!(seen["lock_renewals_total template=b kind=exclusive outcome=renewed"][0] >= 4.0, "{seen:?}");
 }
 
+/// How the holds of a template ended, and how many of it were counted as lost.
+fn ends(seen: &BTreeMap<String, Vec<f64>>, template: &str) -> (Vec<String>, f64) {
+    let of = |metric: &str| format!("{metric} template={template} kind=exclusive ");
+    let (holds, losses) = (of("lock_hold_seconds"), of("lock_lost_total"));
+    let ended = seen.iter().filter_map(|(key, values)| Some((key.strip_prefix(&holds)?, values.len())));
+    let lost = seen.iter().filter(|(key, _)| key.starts_with(&losses)).map(|(_, values)| values[0]);
+    (ended.flat_map(|(end, count)| vec![end.to_owned(); count]).collect(), lost.sum())
+}
+
+#[test]
+fn one_who_releases_after_an_end_that_nobody_noticed_ends_the_hold_once() {
+    // Belief ends a little before the lease does at the store: there a release finds the lock, and comes too late.
+    let (lease, late) = ("100s", Duration::from_millis(99_500));
+    let seen = record(async {
+        let clock = Clock::test();
+        let here = Client::builder(Memory::with_clock(clock.clone())).clock(clock.clone()).build();
+        let asked = Client::builder(asked_for_everything(&clock)).clock(clock.clone()).build();
+        for (client, released, dropped) in [(&here, "a", "b"), (&asked, "c", "d")] {
+            let guards = [released, dropped].map(|name| client.lock(name).ttl(lease).no_renew());
+            let [releases, drops] = [guards[0].acquire().await.unwrap(), guards[1].acquire().await.unwrap()];
+            clock.suspend(late);
+            assert_eq!(releases.release().await.unwrap_err().kind(), ErrorKind::Lost);
+            drop(drops);
+            client.idle().await;
+        }
+    });
+    for released in ["a", "c"] {
+        assert_eq!(ends(&seen, released), (vec!["end=expired".to_owned()], 1.0), "{seen:?}");
+    }
+    for dropped in ["b", "d"] {
+        let (ended, lost) = ends(&seen, dropped);
+        let is_lost = f64::from(u8::from(ended != ["end=released"]));
+        assert_eq!((ended.len(), lost), (1, is_lost), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_hold_that_was_released_is_not_lost_when_its_lease_would_have_ended() {
+    let seen = record(async {
+        let client = client();
+        let guard = client.lock("a").ttl("10s").acquire().await.unwrap();
+        let watch = guard.watch();
+        guard.release().await.unwrap();
+        seconds(60).await;
+        assert!(watch.check().is_err(), "whoever watches it still sees that the lease is over");
+    });
+    assert_eq!(ends(&seen, "a"), (vec!["end=released".to_owned()], 0.0), "{seen:?}");
+}
+
 #[test]
 fn an_acquisition_whose_caller_went_away_was_abandoned() {
     let seen = record(async {
@@ -158,4 +231,21 @@ fn a_recorder_that_comes_late_hears_what_comes_after_it() {
     });
     let seen = recorded(&snapshotter);
     assert!(seen.len() == 2 && seen.values().all(|values| values.len() == 1), "{seen:?}");
+}
+
+#[test]
+fn every_number_that_is_documented_is_told_and_no_other() {
+    let seen = record(async {
+        let client = client();
+        let leadership = client.election("scheduler").ttl("30s").campaign("here").await.unwrap();
+        seconds(15).await;
+        let broken = client.break_hold("scheduler", leadership.guard().id(), "stuck").await.unwrap();
+        assert_eq!(broken, BreakOutcome::Broken);
+        leadership.lost().await;
+    });
+    let told: BTreeSet<&str> = seen.keys().filter_map(|key| key.split(' ').next()).collect();
+    let rows = include_str!("../../../leasehold/src/lib.rs").lines();
+    let rows = rows.filter_map(|row| row.strip_prefix("//! | `lock_")?.split('`').next());
+    let documented: BTreeSet<String> = rows.map(|name| format!("lock_{name}")).collect();
+    assert_eq!(told, documented.iter().map(String::as_str).collect());
 }
