@@ -6,6 +6,7 @@
 use std::process::Command;
 
 use crate::{
+    install,
     reliability::commit,
     steps::{self, Outcome},
     wheel,
@@ -27,6 +28,10 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let is_quick = words.contains(&"--quick");
     let page = if is_quick || words.contains(&"--only") { DRAFT } else { PAGE };
     let build = if is_quick { &[][..] } else { &["--build-peers"] };
+    if !is_quick {
+        // A store that is not here is named on the page, with the reason.
+        install::all(true)?;
+    }
     measure("release", &[&words, build].concat(), page)
 }
 
