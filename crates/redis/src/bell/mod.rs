@@ -9,6 +9,7 @@
 //! older clients only tell plainly. When its slot moves away the server says so, and whoever listens is told to look for
 //! another place: what is told there would not be heard here.
 
+mod linger;
 mod link;
 mod rings;
 
@@ -19,7 +20,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use redis::RedisError;
@@ -30,6 +30,7 @@ use tokio::{
 
 pub(crate) use self::rings::{Bell, MISSED, Ring};
 use self::{
+    linger::Lingering,
     link::{Heard, Link, Say},
     rings::Rings,
 };
@@ -38,9 +39,6 @@ use crate::{
     error::Fault,
     wire::{Dialer, Pause},
 };
-
-/// How long a channel stays subscribed after the last one left.
-const LINGER: Duration = Duration::from_millis(200);
 
 /// One server's line for messages.
 #[derive(Clone)]
@@ -130,7 +128,7 @@ struct Listener {
     /// What we left ourselves, until the server says so.
     leaving: HashSet<String>,
     /// Channels that nobody listens on any more, and when they are let go.
-    empty: Vec<(Instant, String)>,
+    empty: Lingering,
     arming: Vec<oneshot::Sender<Result<(), Fault>>>,
     /// There was a time without a connection: what was told then, nobody heard.
     missed: bool,
@@ -162,7 +160,7 @@ impl Listener {
             plain: HashSet::new(),
             by_slot: HashSet::new(),
             leaving: HashSet::new(),
-            empty: Vec::new(),
+            empty: Lingering::default(),
             arming: Vec::new(),
             missed: false,
             pause: Pause::default(),
@@ -194,7 +192,7 @@ impl Listener {
 
     async fn event(&mut self) -> Event {
         // Until the server is tried again nobody is let go either.
-        let timer = self.not_before.or_else(|| self.empty.first().map(|(when, _)| *when));
+        let timer = self.not_before.or_else(|| self.empty.next());
         let Self { inbox, link, .. } = self;
         tokio::select! {
             order = inbox.recv() => Event::Order(order),
@@ -220,7 +218,7 @@ impl Listener {
                         listeners.bells.remove(&token);
                         if listeners.bells.is_empty() {
                             self.channels.remove(&channel);
-                            self.empty.push((Instant::now() + LINGER, channel));
+                            self.empty.left(channel);
                         }
                     }
                 }
@@ -258,7 +256,7 @@ impl Listener {
         for rings in listeners.bells.values() {
             rings.stray();
         }
-        self.empty.push((Instant::now() + LINGER, channel.to_owned()));
+        self.empty.left(channel.to_owned());
     }
 
     fn lose(&mut self) {
@@ -299,8 +297,7 @@ impl Listener {
             return Ok(());
         }
         self.not_before = None;
-        let due = self.empty.iter().take_while(|(when, _)| *when <= now).count();
-        let mut unwanted: Vec<String> = self.empty.drain(..due).map(|(_, channel)| channel).collect();
+        let mut unwanted = self.empty.over(now);
         // Messages come often and joins seldom: only those can bring a channel that is not subscribed.
         if !self.arming.is_empty() || self.link.is_none() {
             self.subscribe().await?;
@@ -387,7 +384,7 @@ async fn next(link: &mut Option<Link>) -> Heard {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{linger::LINGER, *};
     use crate::{config::RedisConfig, wire::Whereabouts};
 
     /// A listener whose server is nowhere.
