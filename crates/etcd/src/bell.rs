@@ -1,8 +1,10 @@
 //! Wake-ups: watches, most of them of single keys, all of a store on one stream.
 //!
-//! A watch begins at the revision that said "busy", so nothing that happened since is missed, however late the watch is set
-//! up; what happened up to that revision is known and does not ring. (It would be enough to begin at the next one, but a
-//! server that has compacted its history at a deletion forgets it for watches that begin right there: etcd issue 18089.)
+//! A watch begins after the revision that said "busy", so nothing that happened since is missed, however late the watch is
+//! set up. Most often nothing has: then it hears at once of what comes. Where something was written meanwhile, the server
+//! puts it aside, to tell what it missed within a tenth of a second; and if it has compacted its history at a deletion, it
+//! forgets that one for watches that begin right there (etcd issue 18089). So that one is given up for another, which begins
+//! at the revision that is known and would be refused.
 //! Whatever ends a watch rings its bell: an event, a compaction of its beginning, a stream that broke,
 //! a member that lost its leader. Whoever is woken looks, and watches anew.
 
@@ -53,13 +55,25 @@ pub(crate) struct Belfry {
 
 #[derive(Debug, Default)]
 struct Tower {
-    /// With the last revision that is known.
-    bells: HashMap<i64, (i64, oneshot::Sender<Ring>)>,
+    /// By the first of the two ids that each has.
+    bells: HashMap<i64, Watched>,
     /// To the stream, while there is one.
     requests: Option<UnboundedSender<WatchRequest>>,
     /// How many streams there have been: the end of an older one is not the end of this.
     streams: u64,
 }
+
+/// What a bell is rung by.
+#[derive(Debug)]
+struct Watched {
+    /// The last revision that is known.
+    known: i64,
+    watch: WatchCreate,
+    bell: oneshot::Sender<Ring>,
+}
+
+/// A bell's id of the watch that is made first, and of the one that may take its place.
+const WATCHES: i64 = 2;
 
 /// Why a bell rang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,21 +102,21 @@ impl Bell {
 impl Drop for Bell {
     fn drop(&mut self) {
         let mut tower = self.belfry.tower();
-        if tower.bells.remove(&self.id).is_some() {
-            tower.send(WatchVerb::Cancel(WatchCancel { watch_id: self.id }));
+        if let Some(Watched { watch, .. }) = tower.bells.remove(&self.id) {
+            tower.send(WatchVerb::Cancel(WatchCancel { watch_id: watch.watch_id }));
         }
     }
 }
 
 impl Belfry {
     pub(crate) fn new(wire: Arc<Wire>) -> Self {
-        Self { wire, next: AtomicI64::new(1), tower: Mutex::default() }
+        Self { wire, next: AtomicI64::new(WATCHES), tower: Mutex::default() }
     }
 
     /// Watches for what happens after this revision.
     pub(crate) fn watch(self: &Arc<Self>, sight: &Sight, known: i64) -> Bell {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, rung) = oneshot::channel();
+        let id = self.next.fetch_add(WATCHES, Ordering::Relaxed);
+        let (bell, rung) = oneshot::channel();
         let (key, range_end, filters) = match sight {
             Sight::Key(key) => (key.clone(), Vec::new(), Vec::new()),
             Sight::Leaving(stretch) => (stretch.key.clone(), stretch.end.clone(), vec![NO_PUT]),
@@ -112,9 +126,9 @@ impl Belfry {
         if tower.requests.is_none() {
             self.open(&mut tower);
         }
-        tower.bells.insert(id, (known, sender));
-        let watch = WatchCreate { key, range_end, start_revision: known, filters, watch_id: id };
-        tower.send(WatchVerb::Create(watch));
+        let watch = WatchCreate { key, range_end, start_revision: known + 1, filters, watch_id: id };
+        tower.send(WatchVerb::Create(watch.clone()));
+        tower.bells.insert(id, Watched { known, watch, bell });
         drop(tower);
         Bell { belfry: self.clone(), id, rung }
     }
@@ -133,18 +147,32 @@ impl Belfry {
     }
 
     fn heard(&self, response: &WatchResponse) {
-        if response.created && !response.canceled {
+        let mut tower = self.tower();
+        let id = response.watch_id - response.watch_id % WATCHES;
+        let Some(watched) = tower.bells.get_mut(&id) else { return };
+        if watched.watch.watch_id != response.watch_id {
+            // Of one that was given up.
             return;
         }
-        let mut tower = self.tower();
-        let known = tower.bells.get(&response.watch_id).map_or(0, |(known, _)| *known);
+        let known = watched.known;
+        if response.created && !response.canceled {
+            let is_late = response.header.as_ref().is_some_and(|header| header.revision > known);
+            if is_late && watched.watch.start_revision > known {
+                let given_up = response.watch_id;
+                (watched.watch.start_revision, watched.watch.watch_id) = (known, given_up + 1);
+                let other = watched.watch.clone();
+                tower.send(WatchVerb::Cancel(WatchCancel { watch_id: given_up }));
+                tower.send(WatchVerb::Create(other));
+            }
+            return;
+        }
         let is_news = |event: &Event| event.kv.as_ref().is_none_or(|kv| kv.mod_revision > known);
         if !response.canceled && !response.events.iter().any(is_news) {
             return;
         }
-        if let Some((_, bell)) = tower.bells.remove(&response.watch_id) {
+        if let Some(watched) = tower.bells.remove(&id) {
             // Whoever waited may be gone.
-            let _gone = bell.send(Ring::Look);
+            let _gone = watched.bell.send(Ring::Look);
         }
         if !response.canceled {
             tower.send(WatchVerb::Cancel(WatchCancel { watch_id: response.watch_id }));
@@ -166,8 +194,8 @@ impl Tower {
 
     fn end(&mut self, ring: Ring) {
         self.requests = None;
-        for (_, (_, bell)) in self.bells.drain() {
-            let _gone = bell.send(ring);
+        for (_, watched) in self.bells.drain() {
+            let _gone = watched.bell.send(ring);
         }
     }
 }

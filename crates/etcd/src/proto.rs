@@ -289,6 +289,8 @@ pub(crate) struct WatchCancel {
 /// What happened to a watch, or when something happened to its keys. What that was is not read: a wake-up is a hint.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct WatchResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<Header>,
     #[prost(int64, tag = "2")]
     pub(crate) watch_id: i64,
     #[prost(bool, tag = "3")]
