@@ -213,6 +213,10 @@ impl Database for PostgresDatabase {
             Begin::At(name) => (name, &statements::PAGE_FROM),
             Begin::After(name) => (name, &statements::PAGE_AFTER),
         };
+        if name.contains('\0') {
+            // The server knows no such text: none of its names begins so.
+            return Ok((Moment(0), Vec::new()));
+        }
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.perform(statement, &[Value::Text(name), Value::Number(limit)]).await?;
         let mut now = Moment(0);

@@ -3,7 +3,8 @@
 //! Behind a pooler a connection is lent for one transaction, and what one client has prepared is met by another. So a
 //! statement is prepared by SQL, not by the protocol, and its name has a digest of its text: whoever meets the name meets
 //! the statement. A server that does not have it, or has it already, says so before it has done anything; then the other
-//! way is tried, and last the statement as it is.
+//! way is tried, and last the statement as it is. Where a session is found to have forgotten again and again, statements
+//! are sent as they are from then on: some poolers clear what they take back.
 
 use std::fmt::Write as _;
 
@@ -25,9 +26,16 @@ pub(super) enum Value<'v> {
     Null,
 }
 
-/// The statements that a connection was seen to have.
+/// What a connection was seen to have.
 #[derive(Debug, Default)]
-pub(super) struct Known(Vec<u64>);
+pub(super) struct Known {
+    statements: Vec<u64>,
+    /// How often in a row it had forgotten one.
+    missed: u32,
+}
+
+/// After so many it is not asked to remember any more.
+const FORGETFUL: u32 = 8;
 
 /// A way to have a statement done.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +50,13 @@ enum Way {
 
 impl Prepared {
     pub(super) const fn new(types: &'static [&'static str], text: &'static str) -> Self {
-        Self { text, types, digest: digest(text.as_bytes()) }
+        let mut sum = digest(SEED, text.as_bytes());
+        let mut at = 0;
+        while at < types.len() {
+            sum = digest(sum, types[at].as_bytes());
+            at += 1;
+        }
+        Self { text, types, digest: sum }
     }
 
     /// Has it done once, as a transaction of its own.
@@ -52,14 +66,12 @@ impl Prepared {
         known: &mut Known,
         values: &[Value<'_>],
     ) -> Result<Vec<SimpleQueryRow>, tokio_postgres::Error> {
-        let first =
-            if known.0.contains(&self.digest) { [Way::Called, Way::Made] } else { [Way::Made, Way::Called] };
-        for way in first {
-            match client.simple_query(&self.request(way, values)).await {
-                Err(error) if is_about_the_name(&error) => {}
+        for way in known.ways(self.digest) {
+            match client.simple_query(&self.request(*way, values)).await {
+                Err(error) if is_about_the_name(&error) => known.wrong(self.digest, *way),
                 done => {
-                    if done.is_ok() && !known.0.contains(&self.digest) {
-                        known.0.push(self.digest);
+                    if done.is_ok() {
+                        known.right(self.digest, *way);
                     }
                     return done.map(rows);
                 }
@@ -107,6 +119,35 @@ impl Prepared {
     }
 }
 
+impl Known {
+    /// What to try before the statement as it is.
+    fn ways(&self, digest: u64) -> &'static [Way] {
+        if self.missed >= FORGETFUL {
+            &[]
+        } else if self.statements.contains(&digest) {
+            &[Way::Called, Way::Made]
+        } else {
+            &[Way::Made, Way::Called]
+        }
+    }
+
+    fn right(&mut self, digest: u64, way: Way) {
+        if matches!(way, Way::Called) {
+            self.missed = 0;
+        }
+        if !self.statements.contains(&digest) {
+            self.statements.push(digest);
+        }
+    }
+
+    fn wrong(&mut self, digest: u64, way: Way) {
+        if matches!(way, Way::Called) && self.statements.contains(&digest) {
+            self.statements.retain(|known| *known != digest);
+            self.missed += 1;
+        }
+    }
+}
+
 impl Value<'_> {
     /// As a literal, read the same whatever `standard_conforming_strings` says.
     fn write(self, request: &mut String) {
@@ -137,16 +178,19 @@ fn rows(messages: Vec<SimpleQueryMessage>) -> Vec<SimpleQueryRow> {
     messages.into_iter().filter_map(row).collect()
 }
 
-/// The server has no statement of that name, or has one already: it did nothing.
+/// The server has no statement of that name, or has one already, or one that tables made anew no longer fit: it did
+/// nothing.
 fn is_about_the_name(error: &tokio_postgres::Error) -> bool {
-    [&SqlState::INVALID_SQL_STATEMENT_NAME, &SqlState::DUPLICATE_PSTATEMENT]
+    [&SqlState::INVALID_SQL_STATEMENT_NAME, &SqlState::DUPLICATE_PSTATEMENT, &SqlState::FEATURE_NOT_SUPPORTED]
         .into_iter()
         .any(|code| error.code() == Some(code))
 }
 
+const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// FNV-1a, which is enough to tell a few texts of ours and of our other versions apart.
-const fn digest(text: &[u8]) -> u64 {
-    let mut digest = 0xcbf2_9ce4_8422_2325_u64;
+const fn digest(seed: u64, text: &[u8]) -> u64 {
+    let mut digest = seed;
     let mut at = 0;
     while at < text.len() {
         digest = (digest ^ text[at] as u64).wrapping_mul(0x0100_0000_01b3);
@@ -165,12 +209,31 @@ mod tests {
     fn a_name_says_which_text_it_is() {
         let other = Prepared::new(&["text", "bigint"], "SELECT $2 + 2, $1, $2");
         assert_ne!(SUM.digest, other.digest);
+        assert_ne!(SUM.digest, Prepared::new(&["text", "integer"], SUM.text).digest);
         let called = SUM.request(Way::Called, &[Value::Text("a"), Value::Number(-1)]);
         assert_eq!(called, format!("EXECUTE leasehold_{:016x}(E'a',-1)", SUM.digest));
         let made = SUM.request(Way::Made, &[Value::Text("a"), Value::Number(-1)]);
         let before =
             format!("PREPARE leasehold_{:016x} (text, bigint) AS SELECT $2 + 1, $1, $2;", SUM.digest);
         assert_eq!(made, format!("{before}{called}"));
+    }
+
+    #[test]
+    fn a_session_that_forgets_again_and_again_is_not_asked_to_remember() {
+        let mut known = Known::default();
+        known.right(2, Way::Made);
+        known.wrong(2, Way::Called);
+        known.right(1, Way::Called);
+        for _ in 0..FORGETFUL {
+            known.right(1, Way::Made);
+            assert!(matches!(known.ways(1), [Way::Called, Way::Made]));
+            assert!(matches!(known.ways(2), [Way::Made, Way::Called]));
+            // One that it never had is none that it forgot, and one that others made neither.
+            known.wrong(2, Way::Called);
+            known.wrong(1, Way::Made);
+            known.wrong(1, Way::Called);
+        }
+        assert!(known.ways(1).is_empty() && known.ways(2).is_empty());
     }
 
     #[test]

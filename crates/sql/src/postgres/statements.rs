@@ -42,8 +42,13 @@ macro_rules! kept_due {
 }
 
 /// Name, text, fences, how long it lasts. The text is reckoned from the row's fence, and from a clock that may have been
-/// read before the row was ours: then the lease ends a little early. The row is due for removal at the end of some ten
-/// minutes after that: see [`due`](crate::server::database::due). No row is removed while this runs.
+/// read before the row was ours: it is the clock that is told, so what the row had to wait for is not taken off the lease
+/// twice. The row is due for removal at the end of some ten minutes after that: see
+/// [`due`](crate::server::database::due).
+///
+/// No row is removed while this runs, and what is read is read after that is so: a statement that writes takes its snapshot
+/// when it has its locks, even when it is called by name. One that only selects does not: this must stay an INSERT, as
+/// [`MAKE`] must, or fences could begin anew.
 ///
 /// The columns are those of [`LOOK`], but that the floor is told of a new row only: what its fences are reckoned from.
 pub(super) static CLAIM: Prepared = Prepared::new(
@@ -60,9 +65,7 @@ pub(super) static CLAIM: Prepared = Prepared::new(
         kept_due!("excluded.due"),
         ", record = excluded.record
          WHERE r.record IS NULL
-         RETURNING fence_base, ",
-        now!(),
-        ", version, fence, fence_base, moment_base, record"
+         RETURNING fence_base, moment_base, version, fence, fence_base, moment_base, record"
     ),
 );
 

@@ -1,7 +1,7 @@
 //! What a database must be able to do to keep our records: look, claim, swap.
 //!
-//! Every method is one statement, or one transaction that the server runs by itself: a future that is dropped leaves
-//! nothing open on the server. An error of a method says whether it took effect, see [`Failure`].
+//! Every method is one statement, or one transaction that the server runs by itself, and a look after one that wrote
+//! nothing: a future that is dropped leaves nothing open on the server. An error of a method says whether it took effect, see [`Failure`].
 
 use std::{future::Future, time::Duration};
 

@@ -2,8 +2,8 @@
 //!
 //! One row per name: a version, the newest fence, and the record's text while anybody is in it. A step is computed
 //! here, from the row and the server's own clock, and written on the condition that the row still has the version it was
-//! computed from. So nothing depends on a session, and any pooler may stand in between; a step is at most two
-//! statements when nobody interferes.
+//! computed from. So nothing depends on a session, and any pooler may stand in between; a step is at most three
+//! statements when nobody interferes: one that tries, one that looks, one that writes.
 //!
 //! The two that matter most are one each. To acquire a name that nobody uses, the step is computed for a record that
 //! begins at fence zero and moment zero, and the server keeps it together with where zero was: its own fence and its own

@@ -7,7 +7,7 @@ use leasehold_sql::Postgres;
 use leasehold_testkit::{herd::Herd, servers::postgres::Pooler};
 use tokio_postgres::SimpleQueryMessage;
 
-use super::{Place, connect, open};
+use super::{Place, connect, open, waiting_for_locks};
 use crate::{
     common::{LEFT, claim, leave_rows, lose, spec, win},
     servers::eventually,
@@ -76,6 +76,34 @@ async fn a_statement_is_done_whether_its_session_has_it_or_not() {
     assert_eq!(prepared().await, 0);
     pair(&one).await;
     assert!(prepared().await >= 2);
+}
+
+/// Rows are removed while nobody writes, and whoever waited for that reads what it needs afterwards: by a statement that is
+/// prepared there and then, and by one that was.
+#[tokio::test]
+async fn who_waits_for_rows_to_be_removed_has_a_fence_above_them() {
+    let place = Place::new().await;
+    let (store, mut plain, watch) = (place.open().await, place.plain().await, place.plain().await);
+    for round in 0..2 {
+        let mut first = claim(&store, "one");
+        let last = win(&mut first).await.fence;
+        assert_eq!(first.release().await.unwrap(), Release::Released);
+        let store = if round == 0 { place.open().await } else { store.clone() };
+        let removing = plain.transaction().await.unwrap();
+        let remove = "LOCK TABLE leasehold_record IN SHARE ROW EXCLUSIVE MODE;
+                      UPDATE leasehold_meta SET value = (SELECT max(greatest(fence, version)) FROM leasehold_record)
+                      WHERE name = 'floor';
+                      DELETE FROM leasehold_record";
+        removing.batch_execute(remove).await.unwrap();
+        let mut next = claim(&store, "one");
+        let removed = async {
+            eventually(async || waiting_for_locks(&watch).await == 1).await;
+            removing.commit().await.unwrap();
+        };
+        let (won, ()) = tokio::join!(win(&mut next), removed);
+        assert!(won.fence > last, "{} after {last}, round {round}", won.fence);
+        assert_eq!(next.release().await.unwrap(), Release::Released);
+    }
 }
 
 /// Within one client the head of the line alone asks; among several, each has a head, and a release wakes two of them.
