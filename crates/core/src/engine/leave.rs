@@ -50,8 +50,8 @@ pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode, fence: u64) {
     let hold = hold.clone();
     let engine = hold.engine.clone();
     engine.janitor.carry(Box::pin(async move {
-        // Nobody waits for the answer: what fails is retried or ends with the lease.
-        drop(if still.total() == 0 { withdraw(hold).await } else { write_count(hold).await });
+        // Nobody waits for the answer: what fails is retried or ends with the lease. Nor is it a loss that the answer was late.
+        drop(if still.total() == 0 { give_back(&hold).await } else { write_count(hold).await });
     }));
 }
 
@@ -110,6 +110,14 @@ pub(super) async fn withdraw(hold: Arc<Hold>) -> Result<()> {
     left(&hold, claim, answer)
 }
 
+/// The same where nobody asks whether it was lost before.
+async fn give_back(hold: &Hold) -> Result<()> {
+    let claim = hold.claim.lock().await.take();
+    let Some(mut claim) = claim else { return Ok(()) };
+    let answer = claim.release().await;
+    withdrawn(hold, claim, answer)
+}
+
 /// Asks for it on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
 /// through the claim.
 fn release_now(hold: &Hold) -> Option<(Box<dyn Claim>, Result<Release>)> {
@@ -119,9 +127,10 @@ fn release_now(hold: &Hold) -> Option<(Box<dyn Claim>, Result<Release>)> {
 }
 
 /// What the store said, and an error if it was lost by then. Whether it was is looked at once, before it is told how the
-/// hold ended: a holder who is told of a loss did not let go in time. What the store knows of a loss comes first.
+/// hold ended: a holder who is told of a loss did not let go in time. What the store knows of a loss comes first; one who is
+/// told that the store did not answer is told of no loss.
 fn left(hold: &Hold, claim: Box<dyn Claim>, answer: Result<Release>) -> Result<()> {
-    if !matches!(answer, Ok(Release::Gone(_))) {
+    if matches!(answer, Ok(Release::Released)) {
         drop(hold.loss());
     }
     withdrawn(hold, claim, answer)?;
