@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::{
     install,
     reliability::commit,
-    steps::{self, Outcome},
+    steps::{self, Build, Outcome},
     wheel,
 };
 
@@ -18,8 +18,7 @@ const DRAFT: &str = "target/bench/benchmarks.md";
 
 /// For every change: that everything runs and is exact, never how fast it is.
 pub(crate) fn smoke() -> Outcome {
-    // The debug build is there by then.
-    measure("dev", &["--quick"], DRAFT)
+    measure(Build::AsTests, &["--quick"], DRAFT)
 }
 
 /// Runs it. The words are those of `leasehold-bench`: `--quick`, `--only SECTION`.
@@ -27,22 +26,21 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let is_quick = words.contains(&"--quick");
     let page = if is_quick || words.contains(&"--only") { DRAFT } else { PAGE };
-    let build = if is_quick { &[][..] } else { &["--build-peers"] };
+    let peers = if is_quick { &[][..] } else { &["--build-peers"] };
     if !is_quick {
         // A store that is not here is named on the page, with the reason.
         install::all(true)?;
     }
-    measure("release", &[&words, build].concat(), page)
+    measure(Build::Release, &[&words, peers].concat(), page)
 }
 
 /// The command is built too: one of the ratios is its own.
-fn measure(profile: &str, words: &[&str], page: &str) -> Outcome {
-    let packages = ["--package", "leasehold-bench", "--package", "leasehold-cli"];
-    steps::cargo("what is measured", &[&["build", "--profile", profile], &packages[..]].concat())?;
+fn measure(build: Build, words: &[&str], page: &str) -> Outcome {
+    let programs = [("leasehold-bench", "leasehold-bench"), ("leasehold-cli", "leasehold")];
+    let program = steps::build("what is measured", build, &programs)?;
     let folder = std::path::Path::new(page).parent().unwrap_or(std::path::Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--profile", profile, "--package", "leasehold-bench", "--"]);
+    let mut command = Command::new(program);
     command.args(["--commit", &commit(), "--page", page]).args(words);
     wheel::name_to(&mut command);
     steps::run("against the limit and the others", &mut command)

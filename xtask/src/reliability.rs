@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use crate::{
-    steps::{self, Outcome},
+    steps::{self, Build, Outcome},
     wheel,
 };
 
@@ -18,8 +18,7 @@ const PEERS: &str = "crates/reliability/peers/Cargo.toml";
 
 /// For every change: a few seconds per store, always under the same faults.
 pub(crate) fn short(allow_missing: bool) -> Outcome {
-    // The debug build is there by then.
-    stores("dev", allow_missing, &["--short", "--seed", "1"])
+    stores(Build::AsTests, allow_missing, &["--short", "--seed", "1"])
 }
 
 /// Runs it. The words are those of `leasehold-reliability`, whose `--help` explains them.
@@ -29,19 +28,17 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         return short(false);
     }
     if words.contains(&"--short") {
-        return stores("dev", false, &words);
+        return stores(Build::AsTests, false, &words);
     }
     peers(&words);
     let page = if words.contains(&"--store") { &[][..] } else { &["--write", PAGE] };
-    stores("release", false, &[&words, page].concat())
+    stores(Build::Release, false, &[&words, page].concat())
 }
 
-fn stores(profile: &str, allow_missing: bool, words: &[&str]) -> Outcome {
-    let build = ["build", "--profile", profile, "--package", "leasehold-reliability"];
-    steps::cargo("workers and nemesis", &build)?;
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--profile", profile, "--package", "leasehold-reliability"]);
-    command.args(["--bin", "leasehold-reliability", "--", "--commit", &commit()]).args(words);
+fn stores(build: Build, allow_missing: bool, words: &[&str]) -> Outcome {
+    let programs = ["leasehold-reliability", "leasehold-worker"].map(|name| ("leasehold-reliability", name));
+    let mut command = Command::new(steps::build("workers and nemesis", build, &programs)?);
+    command.args(["--commit", &commit()]).args(words);
     if allow_missing {
         command.env("LEASEHOLD_ALLOW_MISSING", "1");
     }

@@ -1,6 +1,9 @@
 //! Running commands: said first, then done, and an error if they fail.
 
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// What went wrong, in a sentence.
 pub(crate) type Outcome = Result<(), String>;
@@ -23,6 +26,40 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Outcome {
         Ok(status) => Err(format!("{title}: {} ended with {status}", command.get_program().display())),
         Err(error) => Err(format!("{title}: cannot start {}: {error}", command.get_program().display())),
     }
+}
+
+/// The folder that cargo builds into: the chores' own program is two floors down in it.
+pub(crate) fn build_folder() -> Option<PathBuf> {
+    let chores = std::env::current_exe().ok()?;
+    chores.ancestors().nth(2).map(Path::to_owned)
+}
+
+/// A build of programs, each a package and its name there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Build {
+    /// As the tests are built: most of it is there after them.
+    AsTests,
+    /// As users get it.
+    Release,
+}
+
+/// Builds programs in one go. Says where the first of them is: `cargo run` would build it again, for itself alone, with
+/// other features.
+pub(crate) fn build(title: &str, build: Build, programs: &[(&str, &str)]) -> Result<PathBuf, String> {
+    let (folder, mut arguments) = match build {
+        Build::AsTests => ("debug", vec!["build", "--workspace", "--all-features"]),
+        Build::Release => ("release", vec!["build", "--release"]),
+    };
+    for (package, program) in programs {
+        if matches!(build, Build::Release) {
+            arguments.extend(["--package", package]);
+        }
+        arguments.extend(["--bin", program]);
+    }
+    cargo(title, &arguments)?;
+    let first = programs.first().map(|(_, program)| *program).unwrap_or_default();
+    let built = build_folder().map(|target| target.join(folder).join(first));
+    built.filter(|program| program.is_file()).ok_or_else(|| format!("{first} is not where cargo builds it"))
 }
 
 /// Talks to whoever runs this.

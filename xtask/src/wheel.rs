@@ -5,11 +5,7 @@
 //! They are tools for tests, fetched when tests are run: nothing is linked with them, and none is part of this repository
 //! or of what is shipped. MongoDB's server has a licence of its own kind, the SSPL.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use crate::steps::{self, Outcome};
 
@@ -94,9 +90,7 @@ impl Wheel {
         Some(self.folder()?.join(self.path.replace("ARCH", std::env::consts::ARCH)))
     }
 
-    /// Beside the chores' own program, which cargo builds into the build's folder.
     fn folder(&self) -> Option<PathBuf> {
-        let chores = std::env::current_exe().ok()?;
-        chores.ancestors().nth(2).map(|target: &Path| target.join(self.folder))
+        steps::build_folder().map(|target| target.join(self.folder))
     }
 }
