@@ -41,6 +41,8 @@ pub(crate) async fn run<P: Peer>(peer: &P, ask: &Ask, conversation: &mut Convers
         ..Said::default()
     };
     conversation.say(&said)?;
+    // What comes of a release would be counted too: whoever listens has heard enough, and says no more.
+    conversation.hear().await;
     lock.release(held).await
 }
 
