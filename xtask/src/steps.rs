@@ -45,13 +45,13 @@ pub(crate) enum Build {
 
 /// Builds programs in one go. Says where the first of them is: `cargo run` would build it again, for itself alone, with
 /// other features.
-pub(crate) fn build(title: &str, build: Build, programs: &[(&str, &str)]) -> Result<PathBuf, String> {
-    let (folder, mut arguments) = match build {
+pub(crate) fn build(title: &str, how: Build, programs: &[(&str, &str)]) -> Result<PathBuf, String> {
+    let (folder, mut arguments) = match how {
         Build::AsTests => ("debug", vec!["build", "--workspace", "--all-features"]),
         Build::Release => ("release", vec!["build", "--release"]),
     };
     for (package, program) in programs {
-        if matches!(build, Build::Release) {
+        if matches!(how, Build::Release) {
             arguments.extend(["--package", package]);
         }
         arguments.extend(["--bin", program]);
