@@ -51,7 +51,11 @@ pub(crate) fn in_background(hold: &Arc<Hold>, mode: Mode, fence: u64) {
     let engine = hold.engine.clone();
     engine.janitor.carry(Box::pin(async move {
         // Nobody waits for the answer: what fails is retried or ends with the lease. Nor is it a loss that the answer was late.
-        drop(if still.total() == 0 { give_back(&hold).await } else { write_count(hold).await });
+        if still.total() > 0 {
+            drop(write_count(hold).await);
+        } else if let Some((claim, answer)) = release(&hold).await {
+            drop(withdrawn(&hold, claim, answer));
+        }
     }));
 }
 
@@ -104,21 +108,20 @@ async fn write_count(hold: Arc<Hold>) -> Result<()> {
 
 /// Withdraws a hold, whatever its count.
 pub(super) async fn withdraw(hold: Arc<Hold>) -> Result<()> {
-    let claim = hold.claim.lock().await.take();
-    let Some(mut claim) = claim else { return hold.check(Operation::Release) };
-    let answer = claim.release().await;
-    left(&hold, claim, answer)
+    match release(&hold).await {
+        Some((claim, answer)) => left(&hold, claim, answer),
+        None => hold.check(Operation::Release),
+    }
 }
 
-/// The same where nobody asks whether it was lost before.
-async fn give_back(hold: &Hold) -> Result<()> {
-    let claim = hold.claim.lock().await.take();
-    let Some(mut claim) = claim else { return Ok(()) };
+/// Asks the store for it; `None` if that was done before.
+async fn release(hold: &Hold) -> Option<(Box<dyn Claim>, Result<Release>)> {
+    let mut claim = hold.claim.lock().await.take()?;
     let answer = claim.release().await;
-    withdrawn(hold, claim, answer)
+    Some((claim, answer))
 }
 
-/// Asks for it on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
+/// The same on the spot, where the store needs no future for it; `None` if it does, or if another task is speaking
 /// through the claim.
 fn release_now(hold: &Hold) -> Option<(Box<dyn Claim>, Result<Release>)> {
     let mut slot = hold.claim.try_lock().ok()?;

@@ -1,9 +1,9 @@
-//! A store in memory that cannot be reached by renewals for a while.
+//! A store in memory that cannot be reached by renewals for a while, or is slow to answer a release.
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -12,10 +12,12 @@ use async_trait::async_trait;
 use leasehold_core::{
     ClaimId, Error, ErrorKind, Key, Operation, Result,
     backend::{
-        Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, LatchStep,
-        LockPage, LockState, Mode, Release, Renew, Renewal, StoreInfo,
+        Attempt, Backend, BreakOutcome, Broken, Cell, CellPage, CellWrite, Claim, ClaimSpec, Expect, Holds,
+        LatchStep, LockPage, LockState, Mode, Release, Renew, Renewal, StoreInfo,
     },
 };
+
+use super::seconds;
 
 /// Clones are the same store.
 #[derive(Clone, Debug)]
@@ -25,16 +27,55 @@ pub(crate) struct Deaf(Arc<Inner>);
 struct Inner {
     store: Box<dyn Backend>,
     is_deaf: AtomicBool,
+    /// How many seconds a release takes.
+    slow: AtomicU64,
+}
+
+/// A claim that is slow to be released.
+#[derive(Debug)]
+struct Slow {
+    claim: Box<dyn Claim>,
+    store: Deaf,
 }
 
 impl Deaf {
     pub(crate) fn new(store: impl Backend) -> Self {
-        Self(Arc::new(Inner { store: Box::new(store), is_deaf: AtomicBool::new(false) }))
+        Self(Arc::new(Inner {
+            store: Box::new(store),
+            is_deaf: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
+        }))
     }
 
     /// From now on no renewal is heard, or every one is again.
     pub(crate) fn is_deaf(&self, is_deaf: bool) {
         self.0.is_deaf.store(is_deaf, SeqCst);
+    }
+
+    /// From now on a release is answered after so many seconds.
+    pub(crate) fn is_slow(&self, seconds: u64) {
+        self.0.slow.store(seconds, SeqCst);
+    }
+}
+
+#[async_trait]
+impl Claim for Slow {
+    async fn attempt(&mut self) -> Result<Attempt> {
+        self.claim.attempt().await
+    }
+
+    async fn changed(&mut self) -> Result<()> {
+        self.claim.changed().await
+    }
+
+    async fn recount(&mut self, holds: Holds) -> Result<Renewal> {
+        self.claim.recount(holds).await
+    }
+
+    async fn release(&mut self) -> Result<Release> {
+        let answer = self.claim.release().await;
+        seconds(self.store.0.slow.load(SeqCst)).await;
+        answer
     }
 }
 
@@ -45,7 +86,7 @@ impl Backend for Deaf {
     }
 
     fn claim(&self, spec: Arc<ClaimSpec>) -> Box<dyn Claim> {
-        self.0.store.claim(spec)
+        Box::new(Slow { claim: self.0.store.claim(spec), store: self.clone() })
     }
 
     async fn renew(&self, batch: &[Renew]) -> Vec<Result<Renewal>> {

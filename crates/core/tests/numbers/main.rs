@@ -177,6 +177,20 @@ fn one_who_releases_after_an_end_that_nobody_noticed_ends_the_hold_once() {
     }
 }
 
+/// Who drops a guard has let go, however long the store takes to hear of it.
+#[test]
+fn a_guard_dropped_in_time_is_not_lost_when_the_store_answers_late() {
+    let seen = record(async {
+        let (client, store) = deaf_client();
+        let guard = client.lock("a").ttl("10s").no_renew().acquire().await.unwrap();
+        seconds(8).await;
+        store.is_slow(5);
+        drop(guard);
+        seconds(10).await;
+    });
+    assert_eq!(ends(&seen, "a"), (vec!["end=released".to_owned()], 0.0), "{seen:?}");
+}
+
 #[test]
 fn a_hold_that_was_released_is_not_lost_when_its_lease_would_have_ended() {
     let seen = record(async {
