@@ -38,6 +38,7 @@ const SCRIPTS: &[(Bug, &str, &str)] = &[
         "    if score then\n      removed = removed + redis.call('zrem', expiries, permit)",
         "    removed = removed + 1\n    if score then\n      redis.call('zrem', expiries, permit)",
     ),
+    (Bug::TokenFromIncr, "if is_free and told == '0' and", "if false and"),
     (
         Bug::TokenFromIncr,
         "local function next_fence(keep, floor, more)\n",

@@ -25,35 +25,35 @@ macro_rules! scripts {
 
 scripts! {
     /// Acquires exclusively.
-    LOCK = "name" "fence" "lock" "clock" "line" "state" "lock_busy";
+    LOCK = "name" "lock" "fence" "win" "clock" "line" "state" "lock_busy";
     /// Acquires shared.
-    SHARE = "name" "fence" "share" "clock" "line" "state" "share_busy";
+    SHARE = "name" "tell" "fence" "share" "clock" "line" "state" "share_busy";
     /// Acquires permits.
-    PERMITS = "name" "fence" "clock" "line" "state" "permits";
+    PERMITS = "name" "tell" "insist" "fence" "clock" "line" "state" "permits";
     /// Acquires permits of a semaphore that only counts.
-    COUNT = "name" "fence" "clock" "line" "state" "count";
+    COUNT = "name" "tell" "insist" "fence" "clock" "line" "state" "count";
     /// Releases.
-    UNLOCK = "name" "unlock" "clock" "line" "wake" "state" "remove" "unlock_any";
+    UNLOCK = "name" "tell" "unlock" "insist" "clock" "line" "wake" "state" "remove" "unlock_any";
     /// Renews many.
     RENEW = "renew";
     /// Writes hold counts.
-    RECOUNT = "name" "recount";
+    RECOUNT = "name" "tell" "insist" "recount";
     /// Raises a fence.
     RAISE = "name" "raise";
     /// Steps on a latch.
-    LATCH = "name" "clock" "line" "state" "latch";
+    LATCH = "name" "tell" "insist" "clock" "line" "state" "latch";
     /// Sets a rate.
-    RATE_SET = "name" "clock" "line" "state" "rate" "rate_set";
+    RATE_SET = "name" "insist" "clock" "line" "state" "rate" "rate_set";
     /// Takes permits of a rate.
-    RATE_TAKE = "name" "clock" "line" "state" "rate" "rate_take";
+    RATE_TAKE = "name" "insist" "clock" "line" "state" "rate" "rate_take";
     /// Reads or removes a rate.
-    RATE_READ = "name" "clock" "line" "state" "rate" "rate_read";
+    RATE_READ = "name" "insist" "clock" "line" "state" "rate" "rate_read";
     /// Shows everything about a name.
     LOOK = "name" "clock" "line" "state" "look";
     /// Takes an acquisition out by force.
-    BREAK = "name" "fence" "clock" "line" "wake" "state" "remove" "break";
+    BREAK = "name" "tell" "insist" "fence" "clock" "line" "wake" "state" "remove" "break";
     /// Notes one who waits.
-    STANDS = "name" "clock" "stands";
+    STANDS = "name" "insist" "clock" "stands";
     /// Writes a cell.
     CELL_WRITE = "cell_write";
     /// Reads cells in order.

@@ -28,7 +28,7 @@ local function keep(name, tag, lease)
   return left
 end
 
--- As in name.lua: where a lock is more than one key, a part of it says nothing.
+-- As in insist.lua: where a lock is more than one key, a part of it says nothing.
 local function insist_on_all(name, tag)
   redis.call('exists', name, 'leasehold_never:' .. tag)
 end
