@@ -21,8 +21,10 @@ pub(crate) fn smoke() -> Outcome {
     measure(Build::AsTests, &["--quick"], DRAFT)
 }
 
-/// Runs it. The words are those of `leasehold-bench`: `--quick`, `--only SECTION`.
+/// Runs it. The words are those of `leasehold-bench`: `--quick`, `--only SECTION`. What it would not understand is refused
+/// before anything is built for it.
 pub(crate) fn run(words: &[String]) -> Outcome {
+    understand(words)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let is_quick = words.contains(&"--quick");
     let page = if is_quick || words.contains(&"--only") { DRAFT } else { PAGE };
@@ -32,6 +34,19 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         install::all(true)?;
     }
     measure(Build::Release, &[&words, peers].concat(), page)
+}
+
+fn understand(words: &[String]) -> Outcome {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--quick" => {}
+            "--only" if words.next().is_some() => {}
+            "--only" => return Err("--only needs the name of a section".to_owned()),
+            other => return Err(format!("unknown option {other:?}; there are --quick and --only SECTION")),
+        }
+    }
+    Ok(())
 }
 
 /// The command is built too: one of the ratios is its own.

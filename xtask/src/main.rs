@@ -40,6 +40,9 @@ fn main() -> ExitCode {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (&rest[..], &rest[..0]),
     };
+    if options.iter().any(|option| option == "--help" || option == "-h") {
+        return usage("");
+    }
     if what == "reliability" {
         return end(reliability::run(&rest));
     }
