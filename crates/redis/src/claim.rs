@@ -1,6 +1,6 @@
 //! One contender on Redis: every mode and shape, by one script per step.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use leasehold_core::{
@@ -15,11 +15,13 @@ use crate::{
     bell::{Bell, Ring},
     config::Layout,
     connect::Weight,
+    crowd,
     error::{Fault, conflict},
     names::{self, Holder},
     people, permit, presence,
     scripts::{self, Script},
     store::Shared,
+    wire::chance,
 };
 
 /// How long a release after a lost answer keeps a request that is still on its way from doing anything.
@@ -42,6 +44,8 @@ pub(crate) struct RedisClaim {
     is_spent: bool,
     /// The count was written once: what there is may have another shape by now.
     recounted: bool,
+    /// How many others were known to wait when it was last told that it has to.
+    others: usize,
 }
 
 /// How a claim looks in Redis.
@@ -69,8 +73,8 @@ enum Trace {
 impl RedisClaim {
     pub(crate) fn new(store: Arc<Shared>, spec: Arc<ClaimSpec>) -> Self {
         let form = Form::of(&spec, store.layout);
-        let (waits, is_spent, recounted) = Default::default();
-        Self { store, spec, form, bell: None, waits, trace: Trace::None, is_spent, recounted }
+        let (waits, is_spent, recounted, others) = Default::default();
+        Self { store, spec, form, bell: None, waits, trace: Trace::None, is_spent, recounted, others }
     }
 
     fn name(&self) -> &str {
@@ -211,6 +215,15 @@ impl RedisClaim {
         conflict(Operation::Acquire, kind, number, &wanted)
     }
 
+    /// How long it makes way for others after a message that woke them all. Those in a fair line are woken one by one, and
+    /// readers and permits may go side by side.
+    fn stands_back(&self) -> Duration {
+        match self.spec.mode {
+            Mode::Exclusive if !self.spec.fair => crowd::stands_back(self.others, chance()),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Where wake-ups for this claim are told: whatever kind of lock frees the name, here or in Java.
     fn channels(&self) -> Vec<String> {
         let name = self.name();
@@ -242,6 +255,9 @@ impl Claim for RedisClaim {
         self.trace = if is_unknown || before == Trace::Unknown { Trace::Unknown } else { before };
         let (answer, unconfirmed) = Fault::split(answer);
         let attempt = self.understand(answer.map_err(|fault| fault.into_error(Operation::Acquire))?).await?;
+        if let Attempt::Busy(busy) = &attempt {
+            self.others = busy.waiters;
+        }
         let leaves_trace = matches!(attempt, Attempt::Granted(_)) || (self.spec.fair && self.waits);
         if leaves_trace && self.trace == Trace::None && self.form != Form::Open {
             self.trace = Trace::Entry;
@@ -269,7 +285,13 @@ impl Claim for RedisClaim {
         }
         let Some(bell) = &mut self.bell else { return Ok(()) };
         match bell.rung().await {
-            Ok(Ring::Look) => Ok(()),
+            Ok(Ring::Look) => {
+                let pause = self.stands_back();
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                Ok(())
+            }
             Ok(Ring::Astray) => {
                 self.bell = None;
                 self.store.topology.look_around().await;

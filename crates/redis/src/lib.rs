@@ -16,6 +16,7 @@ mod cells;
 mod claim;
 mod config;
 mod connect;
+mod crowd;
 mod doctor;
 mod error;
 #[cfg(test)]
