@@ -21,8 +21,8 @@ pub(crate) fn smoke() -> Outcome {
     measure(Build::AsTests, &["--quick"], DRAFT)
 }
 
-/// Runs it. The words are those of `leasehold-bench`: `--quick`, `--only SECTION`. What it would not understand is refused
-/// before anything is built for it.
+/// Runs it. The words are those of `leasehold-bench`: `--quick`, `--only SECTION`. Others are refused before anything is
+/// built; which sections there are, only the program knows.
 pub(crate) fn run(words: &[String]) -> Outcome {
     understand(words)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -41,7 +41,7 @@ fn understand(words: &[String]) -> Outcome {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => {}
-            "--only" if words.next().is_some() => {}
+            "--only" if words.next().is_some_and(|section| !section.starts_with('-')) => {}
             "--only" => return Err("--only needs the name of a section".to_owned()),
             other => return Err(format!("unknown option {other:?}; there are --quick and --only SECTION")),
         }

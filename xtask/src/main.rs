@@ -40,7 +40,8 @@ fn main() -> ExitCode {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (&rest[..], &rest[..0]),
     };
-    if options.iter().any(|option| option == "--help" || option == "-h") {
+    // The one that runs stores under faults explains itself.
+    if what != "reliability" && options.iter().any(|option| option == "--help" || option == "-h") {
         return usage("");
     }
     if what == "reliability" {

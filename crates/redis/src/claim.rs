@@ -9,6 +9,7 @@ use leasehold_core::{
     planted::{Bug, planted},
 };
 use redis::{Cmd, Value};
+use tokio::time::Instant;
 
 use crate::{
     answer::{self, Tried, millis},
@@ -46,6 +47,8 @@ pub(crate) struct RedisClaim {
     recounted: bool,
     /// How many others were known to wait when it was last told that it has to.
     others: usize,
+    /// It was woken along with them, and makes way until then.
+    stands_back: Option<Instant>,
 }
 
 /// How a claim looks in Redis.
@@ -74,7 +77,8 @@ impl RedisClaim {
     pub(crate) fn new(store: Arc<Shared>, spec: Arc<ClaimSpec>) -> Self {
         let form = Form::of(&spec, store.layout);
         let (waits, is_spent, recounted, others) = Default::default();
-        Self { store, spec, form, bell: None, waits, trace: Trace::None, is_spent, recounted, others }
+        let (bell, trace, stands_back) = (None, Trace::None, None);
+        Self { store, spec, form, bell, waits, trace, is_spent, recounted, others, stands_back }
     }
 
     fn name(&self) -> &str {
@@ -216,11 +220,18 @@ impl RedisClaim {
     }
 
     /// How long it makes way for others after a message that woke them all. Those in a fair line are woken one by one, and
-    /// readers and permits may go side by side.
-    fn stands_back(&self) -> Duration {
-        match self.spec.mode {
-            Mode::Exclusive if !self.spec.fair => crowd::stands_back(self.others, chance()),
-            _ => Duration::ZERO,
+    /// those of a read-write lock do not all stand in each other's way.
+    fn makes_way(&self) -> Option<Duration> {
+        let is_alone = matches!(self.form, Form::Lock | Form::Fenced | Form::Plain) && !self.spec.fair;
+        let pause = if is_alone { crowd::stands_back(self.others, chance) } else { Duration::ZERO };
+        (!pause.is_zero()).then_some(pause)
+    }
+
+    /// Completes when it has made way. Dropped, it has not: the next one goes on.
+    async fn stand_back(&mut self) {
+        if let Some(until) = self.stands_back {
+            tokio::time::sleep_until(until).await;
+            self.stands_back = None;
         }
     }
 
@@ -248,6 +259,7 @@ impl Claim for RedisClaim {
                 "an earlier try was taken back without an answer, so this one cannot win; acquire anew";
             return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, message));
         }
+        self.stands_back = None;
         self.store.presence.introduce(&*self.store.topology, &self.spec);
         let before = std::mem::replace(&mut self.trace, Trace::Unknown);
         let answer = self.ask().await;
@@ -272,6 +284,10 @@ impl Claim for RedisClaim {
     }
 
     async fn changed(&mut self) -> Result<()> {
+        if self.stands_back.is_some() {
+            self.stand_back().await;
+            return Ok(());
+        }
         if !self.waits {
             self.waits = true;
             self.store.presence.stands(&*self.store.topology, self.spec.id);
@@ -286,10 +302,8 @@ impl Claim for RedisClaim {
         let Some(bell) = &mut self.bell else { return Ok(()) };
         match bell.rung().await {
             Ok(Ring::Look) => {
-                let pause = self.stands_back();
-                if !pause.is_zero() {
-                    tokio::time::sleep(pause).await;
-                }
+                self.stands_back = self.makes_way().map(|pause| Instant::now() + pause);
+                self.stand_back().await;
                 Ok(())
             }
             Ok(Ring::Astray) => {

@@ -1,8 +1,10 @@
 //! How a crowd makes way for itself.
 //!
 //! The message that a lock is free wakes everybody who waits for it, one in each process, and one of them can have it. If
-//! all of a crowd went at once, the server would be busy telling them that they cannot: a few go at once, the others each
-//! a little later, when it may be free again. A few make no difference to anybody.
+//! all of a crowd went at once, the server would be busy telling them that they cannot. So each draws a moment within the
+//! next milliseconds: the first find it free, and the others come when it may be free again. A few go at once, as before.
+//!
+//! How many there are is what they said of themselves. It may be out of date, and costs nobody more than a moment then.
 
 use std::time::Duration;
 
@@ -18,11 +20,14 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// However many there are, nobody stands back for longer.
 const MOST: u32 = 32;
 
-/// How long one of a crowd with so many others stands back, by chance, from 0 to 1.
-pub(crate) fn stands_back(others: usize, chance: f64) -> Duration {
+/// How long one of a crowd with so many others stands back, by a chance from 0 to 1.
+pub(crate) fn stands_back(others: usize, chance: impl FnOnce() -> f64) -> Duration {
     let moments =
         u32::try_from(others.saturating_sub(FEW) / AT_ONCE).map_or(MOST, |moments| moments.min(MOST));
-    let spread = (MOMENT * (moments + 1)).mul_f64(chance);
+    if moments == 0 {
+        return Duration::ZERO;
+    }
+    let spread = (MOMENT * (moments + 1)).mul_f64(chance());
     // Whole moments: a timer would make the next one of any part.
     Duration::from_millis(spread.as_millis() as u64).min(MOMENT * moments)
 }
@@ -34,13 +39,13 @@ mod tests {
     #[test]
     fn a_few_go_at_once_and_a_crowd_is_spread_evenly() {
         for chance in [0.0, 0.5, 1.0] {
-            assert_eq!(stands_back(FEW, chance), Duration::ZERO);
+            assert_eq!(stands_back(FEW + 1, || chance), Duration::ZERO);
         }
-        let spread: Vec<_> = (0..9).map(|at| stands_back(FEW + 16, (f64::from(at) + 0.5) / 9.0)).collect();
+        let spread: Vec<_> = (0..9).map(|at| stands_back(FEW + 16, || (f64::from(at) + 0.5) / 9.0)).collect();
         let even: Vec<_> = (0..9).map(|moments| MOMENT * moments).collect();
         assert_eq!(spread, even);
-        assert_eq!(stands_back(FEW + 16, 0.0), Duration::ZERO);
-        assert_eq!(stands_back(FEW + 16, 1.0), MOMENT * 8);
-        assert_eq!(stands_back(usize::MAX, 1.0), MOMENT * MOST);
+        assert_eq!(stands_back(FEW + 16, || 0.0), Duration::ZERO);
+        assert_eq!(stands_back(FEW + 16, || 1.0), MOMENT * 8);
+        assert_eq!(stands_back(usize::MAX, || 1.0), MOMENT * MOST);
     }
 }

@@ -3,7 +3,8 @@
 //! A client introduces itself with its first request: one more command in the same write, not waited for, and again
 //! before it is forgotten. Those who wait are noted in a hash of the name, each for a short time; a heartbeat notes
 //! them again. Who a client is never changes, so answers are remembered and a busy answer costs at most one more read.
-//! Everything here expires by itself, and nothing decides by it.
+//! Everything here expires by itself, and nothing is granted or refused by it: it is for people, and lets a crowd know that
+//! it is one (`crowd.rs`).
 
 use std::{
     collections::{HashMap, HashSet},

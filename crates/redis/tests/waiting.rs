@@ -2,7 +2,13 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use common::{Stage, eventually};
 use leasehold_core::Outcome;
@@ -154,4 +160,46 @@ async fn a_cohort_of_fenced_locks_leaves_redissons_token_at_the_end_of_its_block
     guard.release().await.unwrap();
     let next = client.lock("f").fenced().acquire().await.unwrap();
     assert!(next.fence() > token);
+}
+
+#[tokio::test]
+async fn notes_of_the_dead_do_not_pile_up() {
+    let Some(stage) = Stage::set().await else { return };
+    let (client, other) = (stage.client().await, stage.client().await);
+    let holder = other.lock("x").acquire().await.unwrap();
+    for number in 0..300 {
+        let id = format!("dead:{number}");
+        let _: u32 = stage.raw(&["HSET", "leasehold_waits:{x}", &id, "1000 500 exclusive "]).await;
+    }
+    let lock = client.lock("x");
+    let waiting = common::spawn(async move { lock.acquire().await.unwrap().release().await.unwrap() });
+    eventually(async || stage.raw::<u32>(&["HLEN", "leasehold_waits:{x}"]).await <= 256).await;
+    holder.release().await.unwrap();
+    waiting.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_of_clients_gets_its_turns_one_by_one() {
+    let Some(stage) = Stage::set().await else { return };
+    let holder = stage.client().await.lock("crowd").acquire().await.unwrap();
+    let (inside, mut waiting) = (Arc::new(AtomicU32::new(0)), JoinSet::new());
+    for _ in 0..24 {
+        let (client, inside) = (stage.client().await, inside.clone());
+        waiting.spawn(async move {
+            let guard = client.lock("crowd").acquire().await.unwrap();
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+            tokio::task::yield_now().await;
+            inside.fetch_sub(1, Ordering::SeqCst);
+            guard.release().await.unwrap();
+        });
+    }
+    // By then they know of each other, and that they are a crowd.
+    eventually(async || stage.raw::<u32>(&["HLEN", "leasehold_waits:{crowd}"]).await == 24).await;
+    holder.release().await.unwrap();
+    let mut turns = 0;
+    while let Some(done) = waiting.join_next().await {
+        done.unwrap();
+        turns += 1;
+    }
+    assert_eq!(turns, 24);
 }

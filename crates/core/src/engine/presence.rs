@@ -2,8 +2,8 @@
 //!
 //! Stores that keep a record have it all in the record and are told nothing. Others, whose layout has no room for a
 //! label or a time, are told in batches by the keeper, and only of what has lasted for [`YOUNG`]: a lock that comes
-//! and goes costs nothing. It is information for people; nothing decides by it, and what fails is told again with
-//! the next sign of life.
+//! and goes costs nothing. It is information for people; nothing is granted or refused by it, and what fails is told again
+//! with the next sign of life.
 
 use std::{
     sync::{Arc, PoisonError},

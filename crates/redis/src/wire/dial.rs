@@ -232,7 +232,7 @@ impl Pause {
 /// A number from 0 to 1.
 pub(crate) fn chance() -> f64 {
     let mut byte = [0];
-    // Without randomness there is no spread, and nothing worse.
+    // Without randomness all get the same: there is no spread, and nothing worse.
     match getrandom::fill(&mut byte) {
         Ok(()) => f64::from(byte[0]) / 255.0,
         Err(_) => 0.5,
