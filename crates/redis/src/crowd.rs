@@ -4,7 +4,7 @@
 //! all of a crowd went at once, the server would be busy telling them that they cannot. So each draws a moment within the
 //! next milliseconds: the first find it free, and the others come when it may be free again. A few go at once, as before.
 //!
-//! How many there are is what they said of themselves. It may be out of date, and costs nobody more than a moment then.
+//! How many there are is what they said of themselves. It may be out of date, and costs nobody more than [`MOST`] then.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 2;
 /// The unit of a later moment: timers know none that is shorter.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// However many there are, nobody stands back for longer.
+/// However many there are, nobody stands back for more moments.
 const MOST: u32 = 32;
 
 /// How long one of a crowd with so many others stands back, by a chance from 0 to 1.
